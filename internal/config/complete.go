@@ -1,0 +1,108 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// Complete fills in what depends on other values and checks what no single
+// value can show. Its error names the flag to change and why. Calling it twice
+// changes nothing.
+func (s *Serve) Complete() error {
+	if s.Data == "" {
+		return badFlag("data", "names no directory")
+	}
+	for _, b := range s.bounds() {
+		if b.value < b.low || b.value > b.high {
+			return badFlag(b.flag, "%s is not between %s and %s", b.show(b.value), b.show(b.low), b.show(b.high))
+		}
+	}
+	half := s.Store.JournalSegmentBytes / 2
+	if s.MaxPacketBytes == 0 {
+		s.MaxPacketBytes = half
+	}
+	if s.MaxPacketBytes < minPacketBytes || s.MaxPacketBytes > half {
+		return badFlag("max-packet-bytes", "%v is not between %v and %v, which is half of --journal-segment-bytes",
+			s.MaxPacketBytes, minPacketBytes, half)
+	}
+	return s.completeListeners()
+}
+
+// minPacketBytes lets every handshake through; a smaller limit would only
+// refuse clients in ways nobody can trace.
+const minPacketBytes Bytes = 1 << 10
+
+type bound struct {
+	flag             string
+	value, low, high int64
+	show             func(int64) string
+}
+
+func showCount(n int64) string { return strconv.FormatInt(n, 10) }
+func showBytes(n int64) string { return Bytes(n).String() }
+func showTime(n int64) string  { return time.Duration(n).String() }
+
+// bounds lists every number with the range in which the program was built to
+// work. Ranges that end at 65535 are those of MQTT's two-byte integers.
+func (s *Serve) bounds() []bound {
+	m, st := &s.Limits, &s.Store
+	count := func(flag string, value int, low, high int64) bound {
+		return bound{flag, int64(value), low, high, showCount}
+	}
+	size := func(flag string, value, low, high Bytes) bound {
+		return bound{flag, int64(value), int64(low), int64(high), showBytes}
+	}
+	duration := func(flag string, value, low, high time.Duration) bound {
+		return bound{flag, int64(value), int64(low), int64(high), showTime}
+	}
+	return []bound{
+		count("max-connections", s.MaxConnections, 1, 10_000_000),
+		count("mqtt-max-queued", m.MaxQueued, 1, 1_000_000_000),
+		count("mqtt-max-inflight", m.MaxInflight, 1, math.MaxUint16),
+		count("mqtt-receive-maximum", m.ReceiveMaximum, 1, math.MaxUint16),
+		duration("mqtt-max-keep-alive", m.MaxKeepAlive, 0, math.MaxUint16*time.Second),
+		duration("mqtt-connect-timeout", m.ConnectTimeout, 10*time.Millisecond, time.Hour),
+		count("mqtt-max-subscriptions", m.MaxSubscriptions, 1, 10_000_000),
+		count("mqtt-max-topic-levels", m.MaxTopicLevels, 1, math.MaxUint16),
+		size("mqtt-max-qos0-outbox", m.MaxQoS0Outbox, 1<<10, 1<<40),
+		count("retained-max", st.RetainedMax, 0, 1_000_000_000),
+		count("journal-segments", st.JournalSegments, 4, 1<<16),
+		size("journal-segment-bytes", st.JournalSegmentBytes, 64<<10, 1<<30),
+		size("memory-budget", st.MemoryBudget, 1<<20, 1<<44),
+	}
+}
+
+func (s *Serve) completeListeners() error {
+	if s.MQTT == Off && s.HTTP == Off {
+		return badFlag("mqtt", "every listener is off, so nothing could be served")
+	}
+	if s.AllowAnonymous {
+		return nil
+	}
+	for _, l := range s.Listeners() {
+		if !l.Address.Loopback() {
+			return badFlag(l.Flag, "%s can be reached from other machines while no users are configured: "+
+				"listen on 127.0.0.1, or add --allow-anonymous", l.Address)
+		}
+	}
+	return nil
+}
+
+// Listener is an address with the flag that sets it.
+type Listener struct {
+	Flag    string // without dashes in front
+	Address Address
+}
+
+// Listeners lists every listener there is, those that are off included.
+func (s *Serve) Listeners() []Listener {
+	return []Listener{{"mqtt", s.MQTT}, {"http", s.HTTP}}
+}
+
+// badFlag names the flag first, as kong does, so that Explain can add where
+// the value came from.
+func badFlag(flag, reason string, args ...any) error {
+	return fmt.Errorf("--%s: "+reason, append([]any{flag}, args...)...)
+}

@@ -1,0 +1,84 @@
+package config
+
+import (
+	"log/slog"
+	"time"
+)
+
+// Serve is the configuration of `emanet serve`. The field tags are its whole
+// grammar: kong reads flags, help text and defaults from them, and the names
+// of environment variables and TOML keys follow from the flag names.
+//
+// A Serve that came from the parser must pass Complete before it is used.
+type Serve struct {
+	Data string `default:"./data" placeholder:"DIR" help:"Directory that holds everything the broker keeps. Created when missing."`
+
+	MQTT Address `name:"mqtt" default:"127.0.0.1:1883" placeholder:"ADDR" help:"MQTT listener over TCP, or 'off'."`
+	HTTP Address `name:"http" default:"127.0.0.1:8080" placeholder:"ADDR" help:"HTTP listener for /healthz, /readyz and /metrics, or 'off'."`
+
+	Config string `placeholder:"FILE" help:"TOML file with any of these flags as keys, without the dashes in front."`
+
+	AllowAnonymous bool `help:"Accept clients without a user name on listeners that other machines can reach. Logs a warning at each start."`
+
+	MaxConnections int   `default:"20000" placeholder:"N" help:"Connections at one time, all protocols together."`
+	MaxPacketBytes Bytes `placeholder:"SIZE" help:"Largest packet accepted, and so the largest message. Default and maximum: half a journal segment."`
+
+	Limits  MQTTLimits `embed:"" prefix:"mqtt-"`
+	Store   StoreSizes `embed:""`
+	Logging Logging    `embed:"" prefix:"log-"`
+}
+
+// MQTTLimits bounds what MQTT clients can ask for. Each limit is announced in
+// CONNACK where MQTT 5 has a property for it.
+type MQTTLimits struct {
+	MaxQueued int      `default:"100000" placeholder:"N" help:"Messages that may wait for one session."`
+	Overflow  Overflow `default:"drop-oldest" enum:"drop-oldest,reject-new" help:"What happens to a message above that bound: ${enum}."`
+
+	SessionExpiry    Expiry `default:"never" placeholder:"TIME" help:"How long an MQTT 3.1.1 session with clean session = 0 is kept after it detaches, or 'never' to end it."`
+	MaxSessionExpiry Expiry `default:"never" placeholder:"TIME" help:"Longest Session Expiry Interval that an MQTT 5 client is granted, or 'never' for no cap."`
+
+	MaxInflight    int `default:"1000" placeholder:"N" help:"QoS 1 and 2 messages sent to one client and not yet settled. The client's Receive Maximum can lower it."`
+	ReceiveMaximum int `default:"1000" placeholder:"N" help:"QoS 2 and 1 messages that one client may send before their handshakes end; announced in CONNACK."`
+
+	MaxKeepAlive   time.Duration `default:"0s" placeholder:"TIME" help:"Longest keep-alive granted to an MQTT 5 client; 0s lets the client decide."`
+	ConnectTimeout time.Duration `default:"10s" placeholder:"TIME" help:"Time from accepting a connection to its whole CONNECT packet."`
+
+	MaxSubscriptions int   `default:"10000" placeholder:"N" help:"Subscriptions of one client."`
+	MaxTopicLevels   int   `default:"128" placeholder:"N" help:"Levels of a topic name or filter."`
+	MaxQoS0Outbox    Bytes `name:"max-qos0-outbox" default:"4MiB" placeholder:"SIZE" help:"QoS 0 bytes that may wait for one slow client; above it QoS 0 messages to that client are dropped and counted."`
+}
+
+// StoreSizes bounds what the broker keeps on disk and in memory.
+type StoreSizes struct {
+	RetainedMax int `default:"1000000" placeholder:"N" help:"Retained messages."`
+
+	JournalSegments     int   `default:"16" placeholder:"N" help:"Segments of the journal, preallocated at the first start."`
+	JournalSegmentBytes Bytes `default:"16MiB" placeholder:"SIZE" help:"Size of one journal segment."`
+
+	MemoryBudget Bytes `default:"64MiB" placeholder:"SIZE" help:"Bodies of waiting messages kept in memory; above it they are read back from disk when their turn comes."`
+}
+
+// Logging says what is logged and in which form.
+type Logging struct {
+	Level  slog.Level `default:"info" placeholder:"LEVEL" help:"Least important level logged: debug, info, warn, error."`
+	Format LogFormat  `default:"text" enum:"text,json" help:"Form of the log: ${enum}."`
+}
+
+// Overflow names what happens to a message that finds a session's queue full.
+type Overflow string
+
+// The two policies for a full queue. DropOldest keeps the freshest, RejectNew
+// keeps what was accepted first and tells an MQTT 5 publisher so (0x97).
+const (
+	DropOldest Overflow = "drop-oldest"
+	RejectNew  Overflow = "reject-new"
+)
+
+// LogFormat is the form of a log line.
+type LogFormat string
+
+// The forms of a log line: key=value text, or one JSON object.
+const (
+	LogText LogFormat = "text"
+	LogJSON LogFormat = "json"
+)
