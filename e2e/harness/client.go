@@ -1,0 +1,224 @@
+package harness
+
+import (
+	"bufio"
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Patience is how long a test waits for one thing that must happen.
+const Patience = 10 * time.Second
+
+// Client is a raw MQTT client. It sends what it is told and acknowledges nothing by itself.
+// Its methods that take no error as a result fail the test.
+type Client struct {
+	t       testing.TB
+	conn    net.Conn
+	r       *bufio.Reader
+	Version byte
+	Connack Packet
+	write   sync.Mutex
+	nextID  uint16
+}
+
+// Dial opens a TCP connection and sends nothing.
+func Dial(t testing.TB, addr string, version byte) *Client {
+	t.Helper()
+	c, err := TryDial(t, addr, version)
+	if err != nil {
+		t.Fatalf("connecting to %s: %v", addr, err)
+	}
+	t.Cleanup(func() { c.Drop() })
+	return c
+}
+
+// TryDial is Dial for moments at which the broker may be down.
+func TryDial(t testing.TB, addr string, version byte) (*Client, error) {
+	conn, err := net.DialTimeout("tcp", addr, Patience)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{t: t, conn: conn, r: bufio.NewReaderSize(conn, 64<<10), Version: version}, nil
+}
+
+// Open dials, connects and expects success.
+func Open(t testing.TB, addr string, c Connect) *Client {
+	t.Helper()
+	client := Dial(t, addr, c.Version)
+	client.Write(c.Bytes())
+	client.Connack = client.Expect(CONNACK)
+	if client.Connack.Code != 0 {
+		t.Fatalf("CONNECT of %q refused: %v", c.ClientID, client.Connack)
+	}
+	return client
+}
+
+// Persistent is a CONNECT that continues a session which outlives its connection.
+func Persistent(version byte, id string) Connect {
+	c := Connect{Version: version, ClientID: id}
+	if version == 5 {
+		c.Props = Props{Num(SessionExpiry, 3600)}
+	}
+	return c
+}
+
+// Clean is a CONNECT whose session ends with its connection.
+func Clean(version byte, id string) Connect {
+	return Connect{Version: version, ClientID: id, Clean: true}
+}
+
+// Write sends bytes as they are; an error is only seen by TryWrite, since a broker may be dead on purpose.
+func (c *Client) Write(b []byte) { _ = c.TryWrite(b) }
+
+// TryWrite sends bytes as they are.
+func (c *Client) TryWrite(b []byte) error {
+	c.write.Lock()
+	defer c.write.Unlock()
+	_ = c.conn.SetWriteDeadline(time.Now().Add(Patience))
+	_, err := c.conn.Write(b)
+	return err
+}
+
+// Send sends one packet.
+func (c *Client) Send(p Packet) { c.Write(p.Bytes(c.Version)) }
+
+// TryRead reads the next packet, or says what ended the connection within the given time.
+func (c *Client) TryRead(within time.Duration) (Packet, error) {
+	_ = c.conn.SetReadDeadline(time.Now().Add(within))
+	return ReadPacket(c.r, c.Version)
+}
+
+// Read reads the next packet.
+func (c *Client) Read() Packet {
+	c.t.Helper()
+	p, err := c.TryRead(Patience)
+	if err != nil {
+		c.t.Fatalf("waiting for a packet: %v", err)
+	}
+	return p
+}
+
+// Expect reads the next packet, which must be of this type.
+func (c *Client) Expect(kind byte) Packet {
+	c.t.Helper()
+	p, err := c.TryRead(Patience)
+	if err != nil {
+		c.t.Fatalf("waiting for %s: %v", typeNames[kind], err)
+	}
+	if p.Type != kind {
+		c.t.Fatalf("waiting for %s, got %v", typeNames[kind], p)
+	}
+	return p
+}
+
+// ExpectPublish reads a PUBLISH with this topic and payload.
+func (c *Client) ExpectPublish(topic, payload string) Packet {
+	c.t.Helper()
+	p := c.Expect(PUBLISH)
+	if p.Topic != topic || string(p.Payload) != payload {
+		c.t.Fatalf("waiting for %s %q, got %v", topic, payload, p)
+	}
+	return p
+}
+
+// ExpectClosed reads until the broker ends the connection and gives the DISCONNECT that came before, if any.
+func (c *Client) ExpectClosed() (last Packet) {
+	c.t.Helper()
+	for {
+		p, err := c.TryRead(Patience)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			c.t.Fatalf("the broker did not end the connection within %v", Patience)
+		}
+		if err != nil {
+			return last
+		}
+		if last = p; last.Type != DISCONNECT && last.Type != CONNACK {
+			last = Packet{}
+		}
+	}
+}
+
+// NextID counts packet identifiers of this client's own packets.
+func (c *Client) NextID() uint16 {
+	if c.nextID++; c.nextID == 0 {
+		c.nextID = 1
+	}
+	return c.nextID
+}
+
+// Subscribe subscribes and gives the granted codes.
+func (c *Client) Subscribe(subs ...Sub) []byte {
+	c.t.Helper()
+	return c.SubscribeWith(nil, subs...).Codes
+}
+
+// SubscribeWith subscribes with properties and gives the SUBACK.
+func (c *Client) SubscribeWith(props Props, subs ...Sub) Packet {
+	c.t.Helper()
+	c.Write(SubscribeBytes(c.Version, c.NextID(), props, subs...))
+	return c.Expect(SUBACK)
+}
+
+// Publish publishes at QoS 0, 1 or 2, waits for the whole handshake, and gives its last packet.
+func (c *Client) Publish(topic, payload string, qos byte) Packet {
+	c.t.Helper()
+	return c.PublishPacket(Packet{Type: PUBLISH, Topic: topic, Payload: []byte(payload), QoS: qos})
+}
+
+// PublishPacket is Publish for a packet with flags or properties; the identifier is filled in.
+func (c *Client) PublishPacket(p Packet) Packet {
+	c.t.Helper()
+	p.Type = PUBLISH
+	if p.QoS > 0 {
+		p.ID = c.NextID()
+	}
+	c.Send(p)
+	switch p.QoS {
+	case 1:
+		return c.expectAck(PUBACK, p.ID)
+	case 2:
+		if rec := c.expectAck(PUBREC, p.ID); rec.Code >= 0x80 {
+			return rec
+		}
+		c.Send(Packet{Type: PUBREL, ID: p.ID})
+		return c.expectAck(PUBCOMP, p.ID)
+	}
+	return Packet{}
+}
+
+func (c *Client) expectAck(kind byte, id uint16) Packet {
+	c.t.Helper()
+	p := c.Expect(kind)
+	if p.ID != id {
+		c.t.Fatalf("waiting for %s of %d, got %v", typeNames[kind], id, p)
+	}
+	return p
+}
+
+// Ack answers a PUBLISH of QoS 1.
+func (c *Client) Ack(p Packet) { c.Send(Packet{Type: PUBACK, ID: p.ID}) }
+
+// Ping waits until the broker has read everything sent so far. Nothing else may be on its way.
+func (c *Client) Ping() {
+	c.t.Helper()
+	c.Send(Packet{Type: PINGREQ})
+	c.Expect(PINGRESP)
+}
+
+// Disconnect leaves in good order and waits for the broker to end the connection.
+func (c *Client) Disconnect() {
+	c.t.Helper()
+	c.Send(Packet{Type: DISCONNECT})
+	c.ExpectClosed()
+	c.Drop()
+}
+
+// Drop cuts the TCP connection without a word.
+func (c *Client) Drop() { _ = c.conn.Close() }
+
+// Conn is the socket beneath, for tests that squeeze its buffers.
+func (c *Client) Conn() *net.TCPConn { return c.conn.(*net.TCPConn) }

@@ -1,0 +1,56 @@
+package harness
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// RSS is the resident memory of a process in bytes.
+func RSS(t testing.TB, pid int) int64 {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatalf("reading the memory of the broker: %v", err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			if err != nil {
+				t.Fatalf("reading VmRSS: %v", err)
+			}
+			return kib << 10
+		}
+	}
+	t.Fatalf("no VmRSS for process %d", pid)
+	return 0
+}
+
+// Eventually polls until the condition holds and fails the test when it does not within Patience.
+func Eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.Now().Add(Patience)
+	for !condition() {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited %v in vain: %s", Patience, what)
+		}
+		<-tick.C
+	}
+}
+
+// Need gives the path of a tool. A missing one is a failure in CI, and a skip elsewhere.
+func Need(t testing.TB, path string, err error) string {
+	t.Helper()
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("a tool of this test is missing: %v", err)
+		}
+		t.Skipf("a tool of this test is missing: %v", err)
+	}
+	return path
+}
