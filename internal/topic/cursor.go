@@ -46,7 +46,7 @@ func (c *Cursor[V]) Next(dst []Value[V], limit int) (_ []Value[V], more bool) {
 		if p.run == len(s.runs) {
 			return dst, false
 		}
-		if limit == 0 {
+		if limit <= 0 {
 			return dst, true
 		}
 		r := s.runs[p.run].run

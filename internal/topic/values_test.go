@@ -1,0 +1,276 @@
+package topic
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// compareLevels is the order of names in the fewest words.
+func compareLevels(a, b string) int {
+	return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
+}
+
+func TestNamesAreOrderedLevelByLevel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		prefix := rapid.SampledFrom([]string{"", "0123456", "01234567", "012345678/"}).Draw(t, "prefix")
+		a, b := prefix+drawName(t, "a"), prefix+drawName(t, "b")
+		want := compareLevels(a, b)
+		if got := compare(a, []byte(b)); sign(got) != want {
+			t.Fatalf("compare(%q, %q) = %d, want %d", a, b, got, want)
+		}
+	})
+}
+
+func sign(n int) int { return max(-1, min(1, n)) }
+
+// manyNames returns names of few levels, many enough to fill several runs. A seed
+// stands for them, so that a failing case has one small cause.
+func manyNames(t *rapid.T) []string {
+	levels := []string{"", "a", "b", "aa", "a!", "a.", "$", "$SYS", "!", "0", "é", "日本", "status", "x"}
+	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+	names := make([]string, rapid.SampledFrom([]int{0, 1, 30, 700}).Draw(t, "size"))
+	for i := range names {
+		parts := make([]string, 1+r.IntN(5))
+		for j := range parts {
+			parts[j] = levels[r.IntN(len(levels))]
+		}
+		names[i] = strings.Join(parts, "/")
+		if names[i] == "" {
+			names[i] = "a"
+		}
+	}
+	return names
+}
+
+func TestValuesHoldWhatAMapHolds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var values Values[int]
+		model := map[string]int{}
+		names := append(manyNames(t), "a")
+		set := func(name string, v int) {
+			want, had := model[name]
+			if old, replaced := values.Set(name, v); old != want || replaced != had {
+				t.Fatalf("Set(%q) = %d, %v, want %d, %v", name, old, replaced, want, had)
+			}
+			model[name] = v
+		}
+		remove := func(name string) {
+			want, had := model[name]
+			if old, ok := values.Delete(name); old != want || ok != had {
+				t.Fatalf("Delete(%q) = %d, %v, want %d, %v", name, old, ok, want, had)
+			}
+			delete(model, name)
+		}
+		if rapid.Bool().Draw(t, "in order") {
+			slices.SortFunc(names, compareLevels)
+		}
+		for i, name := range names {
+			set(name, i)
+		}
+		checkValues(t, &values, model)
+		for i, name := range names {
+			switch i % 4 {
+			case 0:
+				set(name, -i)
+			default:
+				remove(name)
+			}
+		}
+		checkValues(t, &values, model)
+		for _, name := range names {
+			remove(name)
+		}
+		if len(values.runs) != 0 {
+			t.Fatalf("everything removed, but %d runs are left", len(values.runs))
+		}
+	})
+}
+
+func checkValues(t *rapid.T, values *Values[int], model map[string]int) {
+	if values.Len() != len(model) {
+		t.Fatalf("Len %d, want %d", values.Len(), len(model))
+	}
+	for name, want := range model {
+		if got, ok := values.Get(name); !ok || got != want {
+			t.Fatalf("Get(%q) = %d, %v, want %d", name, got, ok, want)
+		}
+	}
+	var all []string
+	for _, ref := range values.runs {
+		if len(ref.run.names) == 0 || len(ref.run.names) > runMax || ref.first != ref.run.names[0] || len(ref.run.names) != len(ref.run.values) {
+			t.Fatalf("bad run %+v", ref)
+		}
+		all = append(all, ref.run.names...)
+	}
+	if want := slices.SortedFunc(maps.Keys(model), compareLevels); !slices.Equal(all, want) {
+		t.Fatalf("order %q, want %q", all, want)
+	}
+}
+
+// The cursor against a scan with slowMatch, while the set changes between chunks
+// and the walk is sometimes taken up again by its position or last name.
+func TestACursorSeesWhatIsThereThroughoutExactlyOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var values Values[int]
+		names := manyNames(t)
+		throughout, ever := map[string]bool{}, map[string]bool{}
+		for i, name := range names {
+			if i%3 != 0 {
+				values.Set(name, i)
+				throughout[name], ever[name] = true, true
+			}
+		}
+		filter := drawFilter(t, "filter")
+		limit := rapid.SampledFrom([]int{1, 2, 7, 1000}).Draw(t, "limit")
+		churn := rapid.Bool().Draw(t, "churn")
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "churn seed"), 0))
+
+		seen := map[string]bool{}
+		last := ""
+		cursor := values.Walk(filter)
+		for more := true; more; {
+			var got []Value[int]
+			got, more = cursor.Next(nil, limit)
+			if len(got) > limit {
+				t.Fatalf("%d values, limit %d", len(got), limit)
+			}
+			for _, v := range got {
+				if !ever[v.Name] || !slowMatch(filter, v.Name) || seen[v.Name] || last != "" && compareLevels(last, v.Name) >= 0 {
+					t.Fatalf("filter %q: %q after %q; seen before: %v", filter, v.Name, last, seen[v.Name])
+				}
+				seen[v.Name] = true
+				last = v.Name
+			}
+			for i := 0; churn && i < 3; i++ {
+				name := names[r.IntN(len(names)+1)%max(len(names), 1):]
+				if len(name) == 0 {
+					break
+				}
+				if r.IntN(2) == 0 {
+					values.Set(name[0], 0)
+					ever[name[0]] = true
+				} else {
+					values.Delete(name[0])
+					delete(throughout, name[0])
+				}
+			}
+			switch r.IntN(4) {
+			case 0:
+				cursor = values.WalkAfter(filter, cursor.Position())
+			case 1:
+				cursor = values.WalkAfter(filter, last)
+			}
+		}
+		for name := range throughout {
+			if slowMatch(filter, name) && !seen[name] {
+				t.Fatalf("filter %q: %q was there throughout and not seen", filter, name)
+			}
+		}
+	})
+}
+
+func walkAll(values *Values[int], filter string) (names []string, calls int) {
+	cursor := values.Walk(filter)
+	for more := true; more; calls++ {
+		var got []Value[int]
+		got, more = cursor.Next(nil, 1<<30)
+		for _, v := range got {
+			names = append(names, v.Name)
+		}
+	}
+	return names, calls
+}
+
+// A broker once sent retained messages only to subscriptions without wildcards.
+func TestRetainedValuesAreFoundByWildcards(t *testing.T) {
+	var values Values[int]
+	for i, name := range []string{"a", "a/", "a/b", "a/b/c", "a!", "b/b", "$SYS", "$SYS/b", "%", "/", "/b", "!"} {
+		values.Set(name, i)
+	}
+	for filter, want := range map[string][]string{
+		"#":        {"/", "/b", "!", "%", "a", "a/", "a/b", "a/b/c", "a!", "b/b"},
+		"+/#":      {"/", "/b", "!", "%", "a", "a/", "a/b", "a/b/c", "a!", "b/b"},
+		"+":        {"!", "%", "a", "a!"},
+		"a/#":      {"a", "a/", "a/b", "a/b/c"},
+		"a/+":      {"a/", "a/b"},
+		"+/b":      {"/b", "a/b", "b/b"},
+		"+/b/#":    {"/b", "a/b", "a/b/c", "b/b"},
+		"+/+/c":    {"a/b/c"},
+		"a":        {"a"},
+		"a/b":      {"a/b"},
+		"$SYS/#":   {"$SYS", "$SYS/b"}, // [MQTT-4.7.2-1] speaks of leading wildcards only
+		"$SYS/+":   {"$SYS/b"},
+		"none":     nil,
+		"none/#":   nil,
+		"a/b/c/+":  nil,
+		"z/+/none": nil,
+	} {
+		if got, _ := walkAll(&values, filter); !slices.Equal(got, want) {
+			t.Errorf("filter %q: %q, want %q", filter, got, want)
+		}
+	}
+}
+
+// 1,000 devices with 100 names each: a walk that looked at every name would need a
+// hundred calls, since one looks at no more than cursorSteps.
+func TestACursorStepsOverSubtreesThatCannotMatch(t *testing.T) {
+	var values Values[int]
+	for device := range 1000 {
+		for i := range 99 {
+			values.Set(fmt.Sprintf("device%d/reading/%d", device, i), i)
+		}
+		values.Set(fmt.Sprintf("device%d/status", device), device)
+	}
+	for filter, want := range map[string]struct{ matches, calls int }{
+		"+/status":         {1000, 3},
+		"+/reading/7":      {1000, 3},
+		"+/none":           {0, 3},
+		"+/+":              {1000, 3},
+		"device77/#":       {100, 1},
+		"device77/status":  {1, 1},
+		"device77/+/+":     {99, 1},
+		"device77/none/#":  {0, 1},
+		"none/+/+":         {0, 1},
+		"device999/+/98/#": {1, 1},
+	} {
+		got, calls := walkAll(&values, filter)
+		if len(got) != want.matches || calls > want.calls {
+			t.Errorf("filter %q: %d matches in %d calls, want %d in at most %d", filter, len(got), calls, want.matches, want.calls)
+		}
+	}
+}
+
+func TestACursorWithoutRoomSaysOnlyWhetherThereIsMore(t *testing.T) {
+	var values Values[int]
+	cursor := values.Walk("#")
+	if got, more := cursor.Next(nil, 0); len(got) != 0 || more {
+		t.Errorf("empty set: %v, %v", got, more)
+	}
+	values.Set("a", 1)
+	if got, more := cursor.Next(nil, 0); len(got) != 0 || !more {
+		t.Errorf("a value not taken yet: %v, %v", got, more)
+	}
+	if got, more := cursor.Next(nil, 1); len(got) != 1 || more && cursor.Position() != "a" {
+		t.Errorf("the value: %v, %v", got, more)
+	}
+}
+
+func TestMemoryOfRunsIsGivenBack(t *testing.T) {
+	var values Values[int]
+	const n = 100_000
+	for i := range n {
+		values.Set(fmt.Sprint("a/", i), i)
+	}
+	for i := range n - 10 {
+		values.Delete(fmt.Sprint("a/", i))
+	}
+	if len(values.runs) > 2 || cap(values.runs) > 200 {
+		t.Errorf("10 values left in %d runs, room for %d", len(values.runs), cap(values.runs))
+	}
+}
