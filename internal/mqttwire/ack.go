@@ -19,7 +19,7 @@ func (t PacketType) isAck() bool { return t >= TypePuback && t <= TypePubcomp }
 //	reason code        one byte, MQTT 5; may be left out with all that follows
 //	properties         MQTT 5; may be left out
 func DecodeAck(f Frame, v Version, a *Ack) error {
-	assert(f.Type.isAck(), "DecodeAck was given "+f.Type.String())
+	assert(f.Type.isAck(), "DecodeAck was given another packet")
 	b := body{rest: f.Body, version: v}
 	a.PacketID = b.packetID()
 	a.Code = Success
