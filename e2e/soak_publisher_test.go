@@ -132,10 +132,13 @@ func (p *loader) take(answer Packet) {
 			p.l.noteAcked(f.stamp)
 			p.flights = append(p.flights[:i], p.flights[i+1:]...)
 		case PUBREC:
-			p.l.noteAcked(f.stamp)
+			if IsEmanet() { // others may take a message over only with its PUBREL
+				p.l.noteAcked(f.stamp)
+			}
 			f.released = true
 			p.send(f)
 		case PUBCOMP:
+			p.l.noteAcked(f.stamp)
 			p.flights = append(p.flights[:i], p.flights[i+1:]...)
 		}
 		return
