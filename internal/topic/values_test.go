@@ -246,6 +246,38 @@ func TestACursorStepsOverSubtreesThatCannotMatch(t *testing.T) {
 	}
 }
 
+func TestACursorStepsOverHiddenNamesAtOnce(t *testing.T) {
+	var values Values[int]
+	values.Set("a", 0)
+	for i := range 5 * cursorSteps {
+		values.Set(fmt.Sprint("$SYS/", i), i)
+	}
+	for _, filter := range []string{"#", "+/#", "+"} {
+		if got, calls := walkAll(&values, filter); len(got) != 1 || calls != 1 {
+			t.Errorf("filter %q: %d matches in %d calls, want 1 in 1", filter, len(got), calls)
+		}
+	}
+}
+
+// The awkward positions are the deleted last name of a run, and of all runs.
+func TestACursorGoesOnBehindANameThatWasDeleted(t *testing.T) {
+	var values Values[int]
+	const n = 5 * runMax
+	for i := range n {
+		values.Set(fmt.Sprintf("a/%04d", i), i)
+	}
+	for i := range n {
+		name := fmt.Sprintf("a/%04d", i)
+		values.Delete(name)
+		cursor := values.WalkAfter("a/+", name)
+		got, _ := cursor.Next(nil, 1)
+		if want := i + 1; want < n && (len(got) != 1 || got[0].Value != want) || want == n && len(got) != 0 {
+			t.Errorf("behind deleted %s: %v", name, got)
+		}
+		values.Set(name, i)
+	}
+}
+
 func TestACursorWithoutRoomSaysOnlyWhetherThereIsMore(t *testing.T) {
 	var values Values[int]
 	cursor := values.Walk("#")
