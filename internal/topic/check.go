@@ -2,6 +2,7 @@ package topic
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -19,9 +20,9 @@ const (
 // What can be wrong with a name or filter. The texts are complete: a caller adds
 // which packet or option held it.
 var (
-	ErrEmpty         = errors.New("topic is empty")                                         // [MQTT-4.7.3-1]
-	ErrTooLong       = errors.New("topic is longer than 65535 bytes")                       // [MQTT-4.7.3-3]
-	ErrTooManyLevels = errors.New("topic has more than 200 levels")                         // MaxLevels
+	ErrEmpty         = errors.New("topic is empty")                          // [MQTT-4.7.3-1]
+	ErrTooLong       = fmt.Errorf("topic is longer than %d bytes", MaxBytes) // [MQTT-4.7.3-3]
+	ErrTooManyLevels = fmt.Errorf("topic has more than %d levels", MaxLevels)
 	ErrNul           = errors.New("topic contains U+0000")                                  // [MQTT-4.7.3-2]
 	ErrNotUTF8       = errors.New("topic is not valid UTF-8")                               // [MQTT-1.5.4-1]
 	ErrWildcard      = errors.New("topic name contains a wildcard")                         // [MQTT-4.7.1-1], [MQTT-3.3.2-2]
