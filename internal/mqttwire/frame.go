@@ -61,12 +61,16 @@ type Frame struct {
 // (total bytes, as MQTT 5 counts; 0 means MaxPacketSize), a ping with a body,
 // AUTH in 3.1.1, and anything but CONNECT while the version is unknown (0).
 func Next(buf []byte, v Version, maxPacket uint32) (f Frame, n int, err error) {
-	f, start, total, err := fixedHeader(buf, v, maxPacket)
+	start, total, overlong, err := fixedHeader(buf, v, maxPacket)
 	if err != nil || total == 0 || len(buf) < total {
 		return Frame{}, 0, err
 	}
-	f.Body = buf[start:total:total]
-	return f, total, nil
+	return Frame{
+		Type:     PacketType(buf[0] >> 4),
+		Flags:    buf[0] & 0x0F,
+		overlong: overlong,
+		Body:     buf[start:total:total],
+	}, total, nil
 }
 
 // Size returns how many bytes the first packet in buf takes altogether, so that
@@ -74,7 +78,7 @@ func Next(buf []byte, v Version, maxPacket uint32) (f Frame, n int, err error) {
 // means that the fixed header is not complete yet. It refuses what Next
 // refuses, so the result never exceeds maxPacket.
 func Size(buf []byte, v Version, maxPacket uint32) (total int, err error) {
-	_, _, total, err = fixedHeader(buf, v, maxPacket)
+	_, total, _, err = fixedHeader(buf, v, maxPacket)
 	return total, err
 }
 
@@ -82,52 +86,57 @@ func Size(buf []byte, v Version, maxPacket uint32) (total int, err error) {
 //
 //	byte 0      type (upper half), flags (lower half)
 //	byte 1..4   remaining length, seven bits a byte, low bits first
-func fixedHeader(buf []byte, v Version, maxPacket uint32) (f Frame, start, total int, err error) {
+//
+// and returns where the body starts and where it ends.
+func fixedHeader(buf []byte, v Version, maxPacket uint32) (start, total int, overlong bool, err error) {
 	if len(buf) == 0 {
-		return Frame{}, 0, 0, nil
+		return 0, 0, false, nil
 	}
-	f = Frame{Type: PacketType(buf[0] >> 4), Flags: buf[0] & 0x0F}
-	if err := f.checkFirstByte(v); err != nil {
-		return Frame{}, 0, 0, err
+	if err := checkFirstByte(buf[0], v); err != nil {
+		return 0, 0, false, err
 	}
 	remaining, size := readVarint(buf[1:])
 	if size <= 0 {
 		if size < 0 {
-			return Frame{}, 0, 0, malformed("remaining length of more than four bytes")
+			err = errLengthTooLong
 		}
-		return Frame{}, 0, 0, nil
+		return 0, 0, false, err
 	}
-	if size != varintSize(remaining) {
-		if v == V5 {
-			return Frame{}, 0, 0, errOverlong
-		}
-		f.overlong = true
+	overlong = size != varintSize(remaining)
+	if overlong && v == V5 {
+		return 0, 0, false, errOverlong
 	}
 	start = 1 + size
 	total = start + int(remaining)
 	if maxPacket != 0 && uint64(total) > uint64(maxPacket) {
-		return Frame{}, 0, 0, &ProtocolError{Code: PacketTooLarge, Text: "packet exceeds the maximum packet size"}
+		return 0, 0, false, errTooLarge
 	}
-	if remaining != 0 && (f.Type == TypePingreq || f.Type == TypePingresp) {
-		return Frame{}, 0, 0, malformed("ping with a body")
+	if remaining != 0 && buf[0]>>5 == byte(TypePingreq)>>1 { // PINGREQ and PINGRESP
+		return 0, 0, false, errPingBody
 	}
-	return f, start, total, nil
+	return start, total, overlong, nil
 }
 
-var errOverlong = malformed("remaining length not in its shortest form [MQTT-1.5.5-1]")
+var (
+	errLengthTooLong = malformed("remaining length of more than four bytes")
+	errOverlong      = malformed("remaining length not in its shortest form [MQTT-1.5.5-1]")
+	errTooLarge      = &ProtocolError{Code: PacketTooLarge, Text: "packet exceeds the maximum packet size"}
+	errPingBody      = malformed("ping with a body")
+)
 
 // checkFirstByte refuses reserved types and reserved flag values
 // [MQTT-2.1.3-1], [MQTT-2.2.2-1] and [MQTT-2.2.2-2] of 3.1.1.
-func (f Frame) checkFirstByte(v Version) error {
-	if v == 0 && f.Type != TypeConnect {
+func checkFirstByte(first byte, v Version) error {
+	t, flags := PacketType(first>>4), first&0x0F
+	if v == 0 && t != TypeConnect {
 		return violation("first packet is not CONNECT [MQTT-3.1.0-1]")
 	}
-	switch f.Type {
+	switch t {
 	case TypePublish:
-		return checkPublishFlags(f.Flags)
+		return checkPublishFlags(flags)
 	case TypePubrel, TypeSubscribe, TypeUnsubscribe:
 		// [MQTT-3.6.1-1] [MQTT-3.8.1-1] [MQTT-3.10.1-1]
-		if f.Flags != 0b0010 {
+		if flags != 0b0010 {
 			return malformed("fixed header flags are not 0010 [MQTT-2.1.3-1]")
 		}
 		return nil
@@ -138,7 +147,7 @@ func (f Frame) checkFirstByte(v Version) error {
 			return malformed("packet type 15 in MQTT 3.1.1")
 		}
 	}
-	if f.Flags != 0 {
+	if flags != 0 {
 		return malformed("fixed header flags are not 0000 [MQTT-2.1.3-1]")
 	}
 	return nil
