@@ -1,0 +1,3 @@
+module emanet/bench
+
+go 1.26.0
