@@ -112,6 +112,7 @@ func BenchmarkTrieChurn(b *testing.B) {
 func BenchmarkTrieMatchParallel(b *testing.B) {
 	var trie Trie[*session, options]
 	fill(&trie, 100_000)
+	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		dst := make([]Subscription[*session, options], 0, 64)
 		for pb.Next() {

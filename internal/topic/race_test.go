@@ -9,7 +9,7 @@ import (
 // Both structures under writers, with some entries nobody touches: those must be
 // found every time. Run with -race.
 func TestReadersFindWhatWritersLeaveAlone(t *testing.T) {
-	const stable, rounds = 300, 2000
+	const stable, rounds = 300, 500
 	var trie Trie[int, int]
 	var values Values[int]
 	for i := range stable {
