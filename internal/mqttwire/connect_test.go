@@ -152,6 +152,19 @@ func TestVersionIsKnownEvenWhenTheRestOfConnectIsBad(t *testing.T) {
 	}
 }
 
+func TestVersionsHaveTheNamesPeopleUse(t *testing.T) {
+	t.Parallel()
+	for v, want := range map[Version]string{0: "unknown", 3: "3.1", V311: "3.1.1", V5: "5", 6: "level 6"} {
+		if v.String() != want {
+			t.Errorf("%q, want %q", v, want)
+		}
+	}
+	err := &UnsupportedVersionError{Protocol: "MQIsdp", Level: 3}
+	if err.Error() != "unsupported protocol version: MQIsdp level 3" {
+		t.Error(err)
+	}
+}
+
 func TestConnectEncoderPanicsOnFlagsThatContradict(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]*Connect{

@@ -117,6 +117,23 @@ func TestRunsOfBadBytesEndQuietly(t *testing.T) {
 	}
 }
 
+// One client takes only the first of each: ranges may be left early.
+func TestRunsCanBeLeftEarly(t *testing.T) {
+	t.Parallel()
+	for key := range UserProperties(nil).Append("first", "").Append("second", "").All() {
+		if string(key) != "first" {
+			t.Errorf("began with %q", key)
+		}
+		break
+	}
+	if got := SubscriptionIDs(nil).Append(300).Append(2).First(); got != 300 {
+		t.Errorf("First is %d", got)
+	}
+	if got := SubscriptionIDs(nil).First(); got != 0 {
+		t.Errorf("First of none is %d", got)
+	}
+}
+
 func TestDeliveryEncoderPanicsOnWhatNoPeerCouldRead(t *testing.T) {
 	t.Parallel()
 	for name, d := range map[string]*Delivery{

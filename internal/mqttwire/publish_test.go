@@ -95,6 +95,18 @@ func TestPublishRefused(t *testing.T) {
 	testRefused(t, cases)
 }
 
+// Frames come from Next, which has looked at the flags; a frame that was put
+// together otherwise must not smuggle QoS 3 into the broker.
+func TestPublishDecoderLooksAtTheFlagsItself(t *testing.T) {
+	t.Parallel()
+	for _, flags := range []byte{0b0110, 0b1000} {
+		err := DecodePublish(Frame{Type: TypePublish, Flags: flags, Body: append(str("a"), 0, 1)}, V311, new(Publish))
+		if CodeOf(err) != MalformedPacket {
+			t.Errorf("flags %04b: %v", flags, err)
+		}
+	}
+}
+
 // The reader goroutine decodes into one struct over and over: nothing of the
 // packet before may shine through.
 func TestPublishStructIsReusedWithoutTraces(t *testing.T) {
