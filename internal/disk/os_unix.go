@@ -1,0 +1,34 @@
+//go:build unix
+
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+func mapError(err error) error {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return fmt.Errorf("%w: %w", ErrNoSpace, err)
+	}
+	return err
+}
+
+func syncDir(d *os.File) error { return d.Sync() }
+
+// lockFile uses flock: it belongs to the open file, so it also keeps two openings within one
+// process apart, and the kernel drops it with the process.
+func lockFile(f *os.File) error {
+	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+}
+
+func freeBytes(name string) (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(name, &st); err != nil {
+		return 0, &os.PathError{Op: "statfs", Path: name, Err: err}
+	}
+	return int64(uint64(st.Bavail) * uint64(st.Bsize)), nil
+}
