@@ -32,13 +32,13 @@ type Serve struct {
 // CONNACK where MQTT 5 has a property for it.
 type MQTTLimits struct {
 	MaxQueued int      `default:"100000" placeholder:"N" help:"Messages that may wait for one session."`
-	Overflow  Overflow `default:"drop-oldest" enum:"drop-oldest,reject-new" help:"What happens to a message above that bound: ${enum}."`
+	Overflow  Overflow `default:"drop-oldest" enum:"drop-oldest,reject-new" placeholder:"POLICY" help:"What happens above that bound: drop-oldest, or reject-new (MQTT 5 publishers get 0x97)."`
 
-	SessionExpiry    Expiry `default:"never" placeholder:"TIME" help:"How long an MQTT 3.1.1 session with clean session = 0 is kept after it detaches, or 'never' to end it."`
-	MaxSessionExpiry Expiry `default:"never" placeholder:"TIME" help:"Longest Session Expiry Interval that an MQTT 5 client is granted, or 'never' for no cap."`
+	SessionExpiry    Expiry `default:"never" placeholder:"TIME" help:"How long the session of an MQTT 3.1.1 client (clean session 0) is kept after it has left. 'never' keeps it for good."`
+	MaxSessionExpiry Expiry `default:"never" placeholder:"TIME" help:"Longest Session Expiry Interval granted to an MQTT 5 client. 'never' grants any."`
 
 	MaxInflight    int `default:"1000" placeholder:"N" help:"QoS 1 and 2 messages sent to one client and not yet settled. The client's Receive Maximum can lower it."`
-	ReceiveMaximum int `default:"1000" placeholder:"N" help:"QoS 2 and 1 messages that one client may send before their handshakes end; announced in CONNACK."`
+	ReceiveMaximum int `default:"1000" placeholder:"N" help:"QoS 1 and 2 messages that one client may send before their handshakes end; announced in CONNACK."`
 
 	MaxKeepAlive   time.Duration `default:"0s" placeholder:"TIME" help:"Longest keep-alive granted to an MQTT 5 client; 0s lets the client decide."`
 	ConnectTimeout time.Duration `default:"10s" placeholder:"TIME" help:"Time from accepting a connection to its whole CONNECT packet."`
@@ -61,7 +61,7 @@ type StoreSizes struct {
 // Logging says what is logged and in which form.
 type Logging struct {
 	Level  slog.Level `default:"info" placeholder:"LEVEL" help:"Least important level logged: debug, info, warn, error."`
-	Format LogFormat  `default:"text" enum:"text,json" help:"Form of the log: ${enum}."`
+	Format LogFormat  `default:"text" enum:"text,json" placeholder:"FORM" help:"Form of the log: text or json."`
 }
 
 // Overflow names what happens to a message that finds a session's queue full.

@@ -1,0 +1,82 @@
+// Command emanet is the broker and its tools. Each subcommand has a file of
+// its own, which parses and calls package app.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/alecthomas/kong"
+
+	"emanet/internal/config"
+)
+
+// Exit codes: 2 says that the command line, the environment or the
+// configuration file must change; 1 that the world failed.
+const (
+	exitOK = iota
+	exitFailure
+	exitUsage
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+}
+
+type commands struct {
+	Serve   serveCommand   `cmd:"" help:"Run the broker."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+// streams is where a subcommand writes: results to out, everything else to err.
+type streams struct {
+	out, err io.Writer
+}
+
+// usageError is an error of the operator's, found after parsing.
+type usageError struct{ error }
+
+// run is main without the process: it returns the exit code.
+func run(args, environ []string, stdout, stderr io.Writer) int {
+	var cli commands
+	source := config.NewSource(environ)
+	exited := -1
+	parser := kong.Must(&cli,
+		kong.Name("emanet"),
+		kong.Description("A message broker whose acknowledgements mean: on disk and flushed.\n\n"+
+			"Flags can also be set in the environment: EMANET_ and the flag's name in capitals, with _ for -."),
+		kong.Resolvers(source),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { exited = code }), // --help prints and asks to exit
+		kong.ValueFormatter(helpWithDefault),
+	)
+	ctx, err := parser.Parse(args)
+	if exited >= 0 {
+		return exited
+	}
+	if err == nil {
+		err = ctx.Run(streams{out: stdout, err: stderr})
+	} else {
+		err = usageError{err}
+	}
+	if err == nil {
+		return exitOK
+	}
+	fmt.Fprintf(stderr, "emanet: %v\n", source.Explain(err))
+	var usage usageError
+	if errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitFailure
+}
+
+// helpWithDefault adds the default to a flag's help; kong leaves it out where
+// a placeholder is set.
+func helpWithDefault(value *kong.Value) string {
+	if !value.HasDefault {
+		return value.Help
+	}
+	return value.Help + " (default " + value.Default + ")"
+}

@@ -1,0 +1,66 @@
+package app
+
+import (
+	"sort"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// Health is what /healthz and /readyz answer from. It is green until an alarm
+// is raised, and green again when every alarm has been cleared.
+type Health struct {
+	phase atomic.Int32
+
+	mu     sync.Mutex
+	alarms map[string]string // name -> reason
+}
+
+// The phases of the process, in the only order they can come in.
+const (
+	phaseStarting = iota
+	phaseReady
+	phaseStopping
+)
+
+var phaseNames = [...]string{"starting", "ready", "stopping"}
+
+func newHealth() *Health { return &Health{alarms: map[string]string{}} }
+
+// Raise turns health red under a name, with the reason an operator will read.
+// Raising a name again replaces its reason.
+func (h *Health) Raise(name, reason string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.alarms[name] = reason
+}
+
+// Clear takes the alarm of that name back. Clearing what was never raised does
+// nothing.
+func (h *Health) Clear(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.alarms, name)
+}
+
+// Alarms lists what is wrong, one "name: reason" a line in the order of the
+// names; it is empty when all is well.
+func (h *Health) Alarms() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	lines := make([]string, 0, len(h.alarms))
+	for name, reason := range h.alarms {
+		// A reason may quote what a client sent; a line stays a line.
+		lines = append(lines, name+": "+strings.ReplaceAll(reason, "\n", " "))
+	}
+	sort.Strings(lines)
+	return lines
+}
+
+func (h *Health) setReady()    { h.phase.CompareAndSwap(phaseStarting, phaseReady) }
+func (h *Health) setStopping() { h.phase.Store(phaseStopping) }
+
+func (h *Health) phaseName() (name string, ready bool) {
+	phase := h.phase.Load()
+	return phaseNames[phase], phase == phaseReady
+}

@@ -1,0 +1,75 @@
+package app
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Host is what the process offers to its parts.
+type Host struct {
+	Log     *slog.Logger
+	Health  *Health
+	Metrics *Metrics
+
+	// failed has room for one error: the first failure stops the process, and
+	// later ones are most often its consequences.
+	failed chan error
+
+	mu        sync.Mutex
+	listeners []any          // alternating flag and bound address, as slog takes them
+	pending   func() Pending // nil when no broker runs
+}
+
+// Pending is what a start has found on disk.
+type Pending struct {
+	Sessions int   // persistent sessions
+	Messages int64 // messages that wait for a session
+}
+
+func newHost(log *slog.Logger) *Host {
+	return &Host{Log: log, Health: newHealth(), Metrics: newMetrics(), failed: make(chan error, 1)}
+}
+
+// Fail reports that a part cannot go on: /healthz turns red, the process stops
+// and exits with a failure. It never blocks and may be called more than once.
+func (h *Host) Fail(part string, err error) {
+	h.Health.Raise(part, err.Error())
+	select {
+	case h.failed <- &partError{part, err}:
+	default: // an earlier failure already stops the process
+	}
+}
+
+type partError struct {
+	part string
+	err  error
+}
+
+func (e *partError) Error() string { return e.part + ": " + e.err.Error() }
+func (e *partError) Unwrap() error { return e.err }
+
+// OnSummary sets where the start-up summary gets its numbers from.
+func (h *Host) OnSummary(pending func() Pending) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.pending = pending
+}
+
+func (h *Host) listening(name, address string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.listeners = append(h.listeners, name, address)
+}
+
+// logSummary says in one line what the start has led to.
+func (h *Host) logSummary(took time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	attributes := []any{slog.Group("listeners", h.listeners...)}
+	if h.pending != nil {
+		found := h.pending()
+		attributes = append(attributes, "sessions", found.Sessions, "pending_messages", found.Messages)
+	}
+	h.Log.Info("started", append(attributes, "ms", took.Milliseconds())...)
+}

@@ -1,0 +1,89 @@
+package app
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// get asks the handler without a socket and returns status code and body.
+func get(t *testing.T, host *Host, method, path string) (int, string) {
+	t.Helper()
+	recorder := httptest.NewRecorder()
+	newHTTPServer(host).server.Handler.ServeHTTP(recorder, httptest.NewRequest(method, path, nil))
+	return recorder.Code, recorder.Body.String()
+}
+
+func TestHealthIsRedWithItsReasonsUntilEveryAlarmIsCleared(t *testing.T) {
+	t.Parallel()
+	host := testHost(io.Discard)
+	if code, body := get(t, host, http.MethodGet, "/healthz"); code != http.StatusOK || body != "ok\n" {
+		t.Errorf("all well: %d %q", code, body)
+	}
+	host.Health.Raise("store", "disk full")
+	host.Health.Raise("fold", "first\nsecond")
+	if code, body := get(t, host, http.MethodGet, "/healthz"); code != http.StatusServiceUnavailable ||
+		body != "fold: first second\nstore: disk full\n" {
+		t.Errorf("two alarms: %d %q", code, body)
+	}
+	host.Health.Clear("fold")
+	host.Health.Clear("never raised")
+	if code, body := get(t, host, http.MethodGet, "/healthz"); code != http.StatusServiceUnavailable || body != "store: disk full\n" {
+		t.Errorf("one alarm: %d %q", code, body)
+	}
+	host.Health.Clear("store")
+	if code, _ := get(t, host, http.MethodGet, "/healthz"); code != http.StatusOK {
+		t.Errorf("cleared: %d", code)
+	}
+}
+
+func TestReadyOnlyBetweenStartAndStop(t *testing.T) {
+	t.Parallel()
+	host := testHost(io.Discard)
+	expect := func(wantCode int, wantBody string) {
+		t.Helper()
+		if code, body := get(t, host, http.MethodGet, "/readyz"); code != wantCode || body != wantBody {
+			t.Errorf("%d %q, want %d %q", code, body, wantCode, wantBody)
+		}
+	}
+	expect(http.StatusServiceUnavailable, "starting\n")
+	host.Health.setReady()
+	expect(http.StatusOK, "ready\n")
+	host.Health.setStopping()
+	host.Health.setReady() // a start that ends late does not undo the stop
+	expect(http.StatusServiceUnavailable, "stopping\n")
+}
+
+func TestMetricsCarryWhatThePartsCount(t *testing.T) {
+	t.Parallel()
+	host := testHost(io.Discard)
+	published := 0.0
+	host.Metrics.Add(func(emit func(Sample)) {
+		published++
+		emit(Sample{Name: "emanet_published_total", Help: "Messages.", Kind: Counter, Value: published, Labels: []string{"qos", "1"}})
+		emit(Sample{Name: "emanet_sessions", Help: "Sessions.", Kind: Gauge, Value: 7})
+	})
+	_, _ = get(t, host, http.MethodGet, "/metrics")
+	code, body := get(t, host, http.MethodGet, "/metrics")
+	for _, want := range []string{
+		"# TYPE emanet_published_total counter\nemanet_published_total{qos=\"1\"} 2\n",
+		"# TYPE emanet_sessions gauge\nemanet_sessions 7\n", "emanet_build_info{", "go_goroutines ",
+	} {
+		if code != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%d: no %q in\n%s", code, want, body)
+		}
+	}
+}
+
+func TestOnlyKnownPathsAndMethodsAreServed(t *testing.T) {
+	t.Parallel()
+	host := testHost(io.Discard)
+	if code, _ := get(t, host, http.MethodGet, "/"); code != http.StatusNotFound {
+		t.Errorf("GET /: %d", code)
+	}
+	if code, _ := get(t, host, http.MethodPost, "/healthz"); code != http.StatusMethodNotAllowed {
+		t.Errorf("POST /healthz: %d", code)
+	}
+}

@@ -1,0 +1,27 @@
+package app
+
+import (
+	"io"
+	"log/slog"
+
+	"emanet/internal/config"
+)
+
+func newLogger(output io.Writer, cfg config.Logging) *slog.Logger {
+	options := &slog.HandlerOptions{Level: cfg.Level}
+	if cfg.Format == config.LogJSON {
+		return slog.New(slog.NewJSONHandler(output, options))
+	}
+	return slog.New(slog.NewTextHandler(output, options))
+}
+
+// warnAtStart says at every start what an operator should not forget having
+// switched on.
+func warnAtStart(log *slog.Logger, cfg config.Serve) {
+	for _, l := range cfg.Listeners() {
+		if !l.Address.Loopback() {
+			log.Warn("anonymous clients are accepted on a listener that other machines can reach",
+				"flag", "--"+l.Flag, "address", string(l.Address))
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"emanet/internal/config"
+)
+
+// Part is one thing that is started and stopped with the process.
+type Part struct {
+	Name string
+	// Start returns once the part does its work. What it leaves running ends in
+	// Stop. A part whose Start failed is not stopped: it cleans up itself.
+	Start func(ctx context.Context) error
+	// Stop returns when nothing of the part runs any more and what it held (ports,
+	// files, goroutines) is free. A ctx that ends asks for haste, not for leaks.
+	Stop func(ctx context.Context) error
+}
+
+// stopTimeout bounds a clean stop. Container runtimes kill ten seconds after
+// SIGTERM; being killed loses nothing that was acknowledged, but the next
+// start is slower than it need be.
+const stopTimeout = 8 * time.Second
+
+// Run starts the broker that cfg describes, serves until ctx ends or a part
+// fails for good, and stops it. It returns nil after a clean stop that ctx
+// asked for. Logs go to logOutput.
+func Run(ctx context.Context, cfg config.Serve, logOutput io.Writer) error {
+	began := time.Now()
+	host := newHost(newLogger(logOutput, cfg.Logging))
+	warnAtStart(host.Log, cfg)
+	return run(ctx, host, parts(cfg, host), began)
+}
+
+func run(ctx context.Context, host *Host, parts []Part, began time.Time) error {
+	started, err := start(ctx, parts)
+	if err == nil {
+		host.logSummary(time.Since(began))
+		host.Health.setReady()
+		select {
+		case <-ctx.Done():
+			host.Log.Info("stopping", "reason", context.Cause(ctx).Error())
+		case err = <-host.failed:
+			host.Log.Error("stopping: a part has failed for good", "err", err)
+		}
+	}
+	host.Health.setStopping()
+	return errors.Join(err, stop(host.Log, started))
+}
+
+// start starts the parts in order and returns those that did.
+func start(ctx context.Context, parts []Part) ([]Part, error) {
+	for i, part := range parts {
+		if err := ctx.Err(); err != nil {
+			return parts[:i], nil //nolint:nilerr // told to stop while starting: that is a clean stop
+		}
+		if err := part.Start(ctx); err != nil {
+			return parts[:i], fmt.Errorf("starting %s: %w", part.Name, err)
+		}
+	}
+	return parts, nil
+}
+
+// stop stops the parts in the reverse order, each even if another failed.
+func stop(log *slog.Logger, started []Part) error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	began := time.Now()
+	var errs []error
+	for i := len(started) - 1; i >= 0; i-- {
+		if err := started[i].Stop(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("stopping %s: %w", started[i].Name, err))
+		}
+	}
+	log.Info("stopped", "ms", time.Since(began).Milliseconds())
+	return errors.Join(errs...)
+}

@@ -1,0 +1,21 @@
+package app
+
+import "runtime/debug"
+
+// version is set at link time by a release build.
+var version = "devel"
+
+// Version tells the version, the commit where it is known, and the Go release.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return version
+	}
+	text := version
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" {
+			text += "+" + setting.Value
+		}
+	}
+	return text + " " + info.GoVersion
+}
