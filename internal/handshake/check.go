@@ -51,10 +51,11 @@ func Check(sc Scenario) (Result, error) {
 	if limit == 0 {
 		limit = 20_000_000
 	}
-	x := explorer{model: model{sc}, index: map[state]int32{}}
-	x.add(x.initial(), node{parent: -1})
-	for at := 0; at < len(x.states); at++ {
-		if len(x.states) > limit {
+	x := explorer{model: model{sc}, seen: newVisited()}
+	first := x.initial()
+	x.add(&first, node{parent: -1})
+	for at := 0; at < x.seen.n; at++ {
+		if x.seen.n > limit {
 			return x.result, fmt.Errorf("scenario %q, limit %d: %w", sc.Name, limit, ErrTooLarge)
 		}
 		if bad := x.expand(int32(at)); bad >= 0 {
@@ -62,11 +63,11 @@ func Check(sc Scenario) (Result, error) {
 			break
 		}
 	}
-	x.result.States = len(x.states)
+	x.result.States = x.seen.n
 	x.result.Depth = int(x.nodes[len(x.nodes)-1].depth)
 	if x.result.Counterexample == nil {
 		if at := circle(x.edges, x.ends); at >= 0 {
-			x.states[at].bad = badCycle
+			x.seen.at(at).bad = badCycle
 			x.result.Counterexample = x.trace(at)
 		}
 	}
@@ -75,32 +76,28 @@ func Check(sc Scenario) (Result, error) {
 
 type explorer struct {
 	model
-	index  map[state]int32
-	states []state
-	nodes  []node
+	seen  visited
+	nodes []node // by index of the state
 	// Edges without faults, states in order of expansion: those of state i end at ends[i].
 	edges  []int32
 	ends   []int
 	result Result
 }
 
-func (x *explorer) add(s state, n node) int32 {
-	i := int32(len(x.states))
-	x.index[s] = i
-	x.states = append(x.states, s)
+func (x *explorer) add(s *state, n node) int32 {
 	x.nodes = append(x.nodes, n)
-	return i
+	return x.seen.add(s)
 }
 
 // expand visits the successors of a state and returns the index of a bad one, or -1.
 func (x *explorer) expand(at int32) int32 {
-	from := x.states[at]
+	from := x.seen.at(at)
 	bad, final := int32(-1), true
-	x.successors(&from, func(st step, to state) bool {
+	x.successors(from, func(st step, to state) bool {
 		x.result.Steps++
-		i, seen := x.index[to]
-		if !seen {
-			i = x.add(to, node{parent: at, depth: x.nodes[at].depth + 1, step: st})
+		i := x.seen.find(&to)
+		if i < 0 {
+			i = x.add(&to, node{parent: at, depth: x.nodes[at].depth + 1, step: st})
 		}
 		if !st.fault {
 			final = false
@@ -114,8 +111,8 @@ func (x *explorer) expand(at int32) int32 {
 	x.ends = append(x.ends, len(x.edges))
 	if final && bad < 0 {
 		x.result.Final++
-		if v := x.whole(&from); v != fine {
-			x.states[at].bad = v
+		if v := x.whole(from); v != fine {
+			x.seen.at(at).bad = v
 			bad = at
 		}
 	}
@@ -172,11 +169,11 @@ func (m *model) whole(s *state) verdict {
 			return badStuck
 		}
 	}
+	delivered := s.sub.delivered
 	if m.NoSubscriber {
-		s.sub.delivered |= queued
-		queued = 0
+		delivered, queued = queued, 0
 	}
-	if s.acked&^(s.sub.delivered|gone) != 0 {
+	if s.acked&^(delivered|gone) != 0 {
 		return badLost
 	}
 	if queued != 0 || s.npend != 0 || s.disk.received != 0 || s.sub.held != [maxIDs + 1]uint8{} {
@@ -186,10 +183,10 @@ func (m *model) whole(s *state) verdict {
 }
 
 func (x *explorer) trace(bad int32) *Trace {
-	t := &Trace{Promise: x.states[bad].bad.String()}
+	t := &Trace{Promise: x.seen.at(bad).bad.String()}
 	for at := bad; x.nodes[at].parent >= 0; at = x.nodes[at].parent {
 		parent := x.nodes[at].parent
-		t.Steps = append(t.Steps, x.describe(&x.states[parent], x.nodes[at].step, &x.states[at]))
+		t.Steps = append(t.Steps, x.describe(x.seen.at(parent), x.nodes[at].step, x.seen.at(at)))
 	}
 	for i, j := 0, len(t.Steps)-1; i < j; i, j = i+1, j-1 {
 		t.Steps[i], t.Steps[j] = t.Steps[j], t.Steps[i]
@@ -208,9 +205,14 @@ func (sc *Scenario) valid() error {
 	case !sc.Direct && sc.PublisherIDs == 0:
 		return fmt.Errorf("handshake: scenario %q: the publisher needs a packet id", sc.Name)
 	}
-	resends := 0
+	resends := 0 // of QoS 1; at QoS 2 a resend takes no seq
 	if !sc.Direct {
-		resends = int(sc.Crashes+sc.PublisherDrops) * int(sc.PublisherIDs)
+		for _, qos := range sc.QoS {
+			if qos == 1 {
+				resends++
+			}
+		}
+		resends = int(sc.Crashes+sc.PublisherDrops) * min(resends, int(sc.PublisherIDs))
 	}
 	if seqs := len(sc.QoS) + resends; seqs > maxSeqs {
 		return fmt.Errorf("handshake: scenario %q may need %d seqs, %d are possible", sc.Name, seqs, maxSeqs)

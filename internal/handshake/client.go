@@ -56,13 +56,20 @@ func (m *model) publishNext(s *state) bool {
 }
 
 // connectPublisher is a new connection, over an existing one or not: the publisher resends all that is open, in order.
-func (m *model) connectPublisher(s *state) {
+// False: no room for the Session record.
+func (m *model) connectPublisher(s *state) bool {
 	p := &s.pub
+	if s.npend == maxPending {
+		return false
+	}
 	if m.broken(StalePublisherConnection) {
 		p.stale = p.out
 	}
 	p.out, p.in, p.answers = wire{}, wire{}, fifo{}
 	p.link = linkUp
+	if m.PublisherRecorded {
+		p.answers.push(s.append(op{kind: opConnect}), packet{kind: pConnack})
+	}
 	for i := range m.QoS {
 		switch p.message[i].phase {
 		case published:
@@ -71,6 +78,7 @@ func (m *model) connectPublisher(s *state) {
 			p.out.push(packet{kind: pPubrel, id: p.message[i].id})
 		}
 	}
+	return true
 }
 
 // publisherReads takes the next packet from the broker; false: its answer has to wait for room.
@@ -80,6 +88,9 @@ func (m *model) publisherReads(s *state) bool {
 		return false
 	}
 	in := p.in.pop()
+	if in.kind == pConnack {
+		return true
+	}
 	want := published
 	if in.kind == pPubcomp {
 		want = releasing

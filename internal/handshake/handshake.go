@@ -33,6 +33,8 @@ type Scenario struct {
 	NoSubscriber bool
 	// PublisherIDs is how many packet ids, and so how many open messages, the publisher has.
 	PublisherIDs uint8
+	// PublisherRecorded: CONNECT of the publisher writes a Session record, and its CONNACK waits for it.
+	PublisherRecorded bool
 	// Modulus stands for 65,535: outgoing id = seq mod Modulus + 1.
 	Modulus uint8
 	// Windows of the subscriber's connections, used in rotation.

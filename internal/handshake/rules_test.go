@@ -24,6 +24,7 @@ var broken = []struct {
 	{IDAwaitsHigher, outExpiry, badLost},
 	{CreditFreeBeforeFlush, outMixed, badDupMissing},
 	{GoneNotAwaited, outExpiry, badDupMissing},
+	{GoneNotAwaited, anyDUP(outExpiry), badOrder},
 	{InFlightDropped, outBound1, badIDReused},
 	{RecoveredDropped, outBound1, badIDReused},
 	{StaleSubscriberConnection, outMixed, badLost},
@@ -72,6 +73,17 @@ func TestABrokenRuleBreaksAPromise(t *testing.T) {
 // back; so on a resume nothing can rest on an unflushed Release. The rule counts only where CONNACK does not wait.
 func TestTheAttachedRecordCoversPubrelOnResume(t *testing.T) {
 	eitherHolds(t, anyDUP(outWrap), PubrelOnResumeBeforeFlush, SendBeforeAttached, badTwice)
+}
+
+// The same for the publisher: behind a CONNACK that waits for a record written at every CONNECT, no answer to a resend
+// can rest on anything unflushed. Without that record inOneID above shows both rules to be needed.
+func TestARecordAtEveryConnectCoversAnswersToResends(t *testing.T) {
+	for _, sc := range []Scenario{inOneID, inTwoIDs} {
+		sc.PublisherRecorded = true
+		explore(t, sc)
+		sc.Broken = DuplicateBeforeOriginal | PubcompAgainBeforeFlush
+		explore(t, sc)
+	}
 }
 
 // A drop behind the window is on disk before the window reaches it, because what frees the credit stands behind it in

@@ -68,6 +68,7 @@ const (
 	pPubrec
 	pPubrel
 	pPubcomp
+	pConnack
 )
 
 type packet struct {
@@ -170,6 +171,7 @@ const (
 	opExpire
 	opAttached
 	opDetached
+	opConnect // Session record of the publisher
 )
 
 // op is one batch. opPublish: a message, its packet id to record or 0, seq+1 of the entry the bound drops or 0.

@@ -100,12 +100,11 @@ func (m *model) publisherSteps(s *state, try func(step, func(*state) bool)) {
 	}
 	switch {
 	case s.pub.link != linkUp:
-		try(step{kind: stepPublisherConnects}, func(n *state) bool { m.connectPublisher(n); return true })
+		try(step{kind: stepPublisherConnects}, m.connectPublisher)
 	case s.pubDrops < m.PublisherDrops:
 		try(step{kind: stepPublisherConnects, fault: true}, func(n *state) bool {
 			n.pubDrops++
-			m.connectPublisher(n)
-			return true
+			return m.connectPublisher(n)
 		})
 	}
 }
@@ -141,8 +140,12 @@ func (m *model) subscriberSteps(s *state, try func(step, func(*state) bool)) {
 }
 
 func (p packet) String() string {
-	name := [...]string{"", "PUBLISH", "PUBACK", "PUBREC", "PUBREL", "PUBCOMP"}[p.kind]
-	if p.kind != pPublish {
+	name := [...]string{"", "PUBLISH", "PUBACK", "PUBREC", "PUBREL", "PUBCOMP", "CONNACK"}[p.kind]
+	switch p.kind {
+	case pConnack:
+		return name
+	case pPublish:
+	default:
 		return fmt.Sprintf("%s id %d", name, p.id)
 	}
 	dup := 0
@@ -173,6 +176,8 @@ func (o op) String() string {
 		return fmt.Sprintf("Settle seq %d", o.a)
 	case opExpire:
 		return fmt.Sprintf("Settle seq %d (expired)", o.a)
+	case opConnect:
+		return "Session of the publisher"
 	case opAttached:
 		return fmt.Sprintf("Session attached, sent below %d, window %d", o.a, o.b)
 	}
