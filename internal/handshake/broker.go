@@ -100,6 +100,13 @@ func (m *model) attach(s *state) bool {
 	s.append(op{kind: opAttached, a: s.high, b: s.window})
 	s.sub.out, s.sub.in, s.sub.answers = wire{}, wire{}, fifo{}
 	s.sub.link = linkUp
+	if m.SubscriberRepeats {
+		for id, msg := range s.sub.held {
+			if msg != 0 {
+				s.sub.out.push(packet{kind: pPubrec, id: uint8(id)})
+			}
+		}
+	}
 	return true
 }
 

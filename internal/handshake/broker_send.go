@@ -31,7 +31,7 @@ func (m *model) pump(s *state) bool {
 	dup := seq < s.high
 	bit := uint8(1) << seq
 	switch {
-	case m.AnyDUP:
+	case m.Lenient:
 	case !dup && s.everSent&bit != 0:
 		s.bad = badDupMissing
 	case dup && (s.everSent|s.maybeSent)&bit == 0:
@@ -88,21 +88,27 @@ func (m *model) settle(s *state, p packet, answers *fifo) bool {
 	}
 	mem := m.memory(s)
 	seq := uint8(0)
-	for seq < s.high && !(mem.entry[seq].unsettled() && m.id(seq) == p.id) {
+	for seq < s.cursor && !(mem.entry[seq].unsettled() && m.id(seq) == p.id) {
 		seq++
 	}
-	known := seq < s.high
+	known := seq < s.cursor // an id means what was sent on this connection
 	rel := packet{kind: pPubrel, id: p.id}
 	switch {
+	case p.kind == pPubrec && !known && m.openAbove(s, &mem, p.id):
+		// Ignored: a PUBREL now and the PUBLISH that is still to be resent would deliver twice.
 	case p.kind == pPubrec && !known:
 		answers.push(s.lsnOf(func(o op) bool { return o.kind == opSettle }), rel)
+	case p.kind == pPubrec && mem.entry[seq].state == released && !m.broken(PubrecAgainAnswered):
+		// Its PUBREL was sent on this connection or is on its way.
 	case p.kind == pPubrec && mem.entry[seq].state == released:
 		answers.push(s.lsnOf(func(o op) bool { return o.kind == opRelease && o.a == seq }), rel)
 	case p.kind == pPubrec:
 		answers.push(unless(m.broken(PubrelBeforeFlush), s.append(op{kind: opRelease, a: seq})), rel)
 	case !known:
 	case p.kind == pPubcomp && mem.entry[seq].state != released:
-		s.bad = badProtocol
+		if !m.Lenient {
+			s.bad = badProtocol
+		}
 	default:
 		s.append(op{kind: opSettle, a: seq})
 	}
@@ -119,6 +125,16 @@ func (m *model) expire(s *state) bool {
 		if mem.entry[seq].unsettled() {
 			s.append(op{kind: opExpire, a: seq})
 			return true
+		}
+	}
+	return false
+}
+
+// openAbove: an unsettled entry with that id was sent on an earlier connection, perhaps, and not yet on this one.
+func (m *model) openAbove(s *state, mem *durable, id uint8) bool {
+	for seq := s.cursor; seq < s.high; seq++ {
+		if mem.entry[seq].unsettled() && m.id(seq) == id {
+			return !m.broken(EarlyPubrecAnswered)
 		}
 	}
 	return false

@@ -35,6 +35,8 @@ type Scenario struct {
 	PublisherIDs uint8
 	// PublisherRecorded: CONNECT of the publisher writes a Session record, and its CONNACK waits for it.
 	PublisherRecorded bool
+	// SubscriberRepeats: on CONNECT the subscriber sends PUBREC again for all packet ids it holds, as some do.
+	SubscriberRepeats bool
 	// Modulus stands for 65,535: outgoing id = seq mod Modulus + 1.
 	Modulus uint8
 	// Windows of the subscriber's connections, used in rotation.
@@ -47,8 +49,8 @@ type Scenario struct {
 	Expiries uint8
 	// Broken holds the rules this run breaks; 0 for the table as it stands.
 	Broken Rule
-	// AnyDUP: the DUP flag is not judged.
-	AnyDUP bool
+	// Lenient: the DUP flag is not judged, and a PUBCOMP for a message in flight is ignored.
+	Lenient bool
 	// MaxStates stops the run with an error; 0: 20 million.
 	MaxStates int
 }
@@ -80,6 +82,8 @@ const (
 	WindowDropped             // the bound drops entries within the window of a connection that were not sent yet
 	InFlightDropped           // the bound drops the oldest entry, in flight or not
 	RecoveredDropped          // after a crash what would carry DUP=1 may be dropped until it is sent again
+	EarlyPubrecAnswered       // PUBREL for a PUBREC that came before its PUBLISH was resent on this connection
+	PubrecAgainAnswered       // a second PUBREL for a PUBREC that comes again on one connection
 	StaleSubscriberConnection // packets of a connection that was taken over are still obeyed
 	NextSeqLost               // a mailbox with no unsettled entry begins at seq 0 after a crash
 	// DUP.
@@ -96,7 +100,7 @@ var ruleNames = [...]string{
 	"ReceivedBeforeMessage", "PubcompBeforeFlush", "PubcompAgainBeforeFlush", "AnswersOvertake",
 	"StalePublisherConnection", "DeliverBeforeFlush", "PubrelBeforeFlush", "PubrelOnResumeBeforeFlush",
 	"IDFreeBeforeFlush", "IDNotAwaited", "IDAwaitsHigher", "CreditFreeBeforeFlush", "GoneNotAwaited", "WindowDropped", "InFlightDropped",
-	"RecoveredDropped", "StaleSubscriberConnection", "NextSeqLost", "DupForgotten", "AttachedIgnored",
+	"RecoveredDropped", "EarlyPubrecAnswered", "PubrecAgainAnswered", "StaleSubscriberConnection", "NextSeqLost", "DupForgotten", "AttachedIgnored",
 	"SendBeforeAttached", "AttachedWithoutHigh", "DetachNotRecorded", "StartWithoutDetach",
 }
 

@@ -16,6 +16,8 @@ var (
 		Windows: []uint8{2}, Crashes: 1, SubscriberDrops: 1}
 	outUneven = Scenario{Name: "out: QoS 1 settles ahead of QoS 2, ids wrap at 2", Direct: true,
 		QoS: []uint8{2, 1, 2, 1}, Modulus: 2, Windows: []uint8{2}, Crashes: 1, SubscriberDrops: 1}
+	outQoS1 = Scenario{Name: "out: QoS 1, one id", Direct: true, QoS: []uint8{1, 1, 1}, Modulus: 1,
+		Windows: []uint8{1}, Crashes: 1, SubscriberDrops: 2}
 	outMixed = Scenario{Name: "out: QoS 1 and 2, ids wrap at 3", Direct: true, QoS: []uint8{1, 2, 2, 1}, Modulus: 3,
 		Windows: []uint8{2}, Crashes: 1, SubscriberDrops: 1}
 	outWindows = Scenario{Name: "out: window 2, then 1", Direct: true, QoS: []uint8{2, 2, 2}, Modulus: 3,
@@ -26,6 +28,8 @@ var (
 		Windows: []uint8{1, 2}, Bound: 2, Crashes: 1, SubscriberDrops: 1}
 	outExpiry = Scenario{Name: "out: expiry", Direct: true, QoS: []uint8{2, 1, 2}, Modulus: 2,
 		Windows: []uint8{1, 2}, Expiries: 2, Crashes: 1, SubscriberDrops: 1}
+	outRepeats = Scenario{Name: "out: PUBREC repeated on CONNECT", Direct: true, QoS: []uint8{2, 1, 2}, Modulus: 2,
+		Windows: []uint8{2}, SubscriberRepeats: true, Crashes: 1, SubscriberDrops: 1}
 	outCrashes = Scenario{Name: "out: crash during recovery", Direct: true, QoS: []uint8{2, 2, 2}, Modulus: 2,
 		Windows: []uint8{2}, Crashes: 2, SubscriberDrops: 1}
 	endToEnd = Scenario{Name: "end to end: QoS 2", QoS: []uint8{2, 2}, PublisherIDs: 1, Modulus: 1,
@@ -35,7 +39,7 @@ var (
 )
 
 var scenarios = []Scenario{
-	inOneID, inTwoIDs, outWrap, outUneven, outMixed, outWindows, outBound1, outBound2, outExpiry, outCrashes, endToEnd, endToEndMixed,
+	inOneID, inTwoIDs, outWrap, outUneven, outQoS1, outMixed, outWindows, outBound1, outBound2, outExpiry, outRepeats, outCrashes, endToEnd, endToEndMixed,
 }
 
 // deeper allows one more crash and one more lost connection; such scenarios run when EMANET_SOAK is set.
