@@ -1,0 +1,64 @@
+# `make help` prints what each target does.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# The race detector needs cgo; what is built to be used does not.
+GO_TEST := CGO_ENABLED=1 go test -race
+LINT := go tool -modfile=$(CURDIR)/tools/lint/go.mod golangci-lint
+
+# Counts of the long runs, as in `make soak EMANET_SOAK_ROUNDS=50`.
+export EMANET_SOAK_ROUNDS
+export EMANET_SOAK_CUTS
+FUZZ_TIME ?= 60s
+
+.PHONY: help
+help: ## print this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/emanet, statically linked
+	CGO_ENABLED=0 go build -trimpath -o bin/emanet ./cmd/emanet
+
+.PHONY: test
+test: tools ## everything a change must pass: vet, house rules, all tests with the race detector
+	go vet ./...
+	$(GO_TEST) ./internal/arch/
+	$(GO_TEST) -timeout 15m ./...
+	cd e2e && go vet ./... && $(GO_TEST) -count=1 -timeout 20m ./...
+	cd bench && go vet ./... && $(GO_TEST) -short ./...
+
+.PHONY: tools
+tools: # what the tests need, installed once
+	scripts/install-test-tools
+
+.PHONY: soak
+soak: EMANET_SOAK_ROUNDS ?= 1000
+soak: EMANET_SOAK_CUTS ?= 10000
+soak: export EMANET_SOAK = 1
+soak: tools ## the random tests with their long counts (hours)
+	$(GO_TEST) -count=1 -timeout 24h ./...
+	cd e2e && CGO_ENABLED=0 go test -count=1 -timeout 24h -run 'Soak' -v ./...
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZ_TIME (60s) each
+	scripts/fuzz $(FUZZ_TIME)
+
+.PHONY: bench-mqtt
+bench-mqtt: tools ## MQTT beside Mosquitto and beside the bare disk (about 12 minutes)
+	cd bench && go run ./cmd/bench
+
+.PHONY: bench-journal
+bench-journal: ## the journal alone: cost of an append and of a lone commit
+	go test -run '^$$' -bench . -benchmem ./internal/journal/
+
+.PHONY: bench-micro
+bench-micro: ## the codec and the topic trie: cost per packet and per match
+	go test -run '^$$' -bench . -benchmem ./internal/mqttwire/ ./internal/topic/
+
+.PHONY: lint
+lint: ## golangci-lint over all modules (about two minutes when cold)
+	$(LINT) run ./...
+	cd e2e && $(LINT) run --config=$(CURDIR)/.golangci.yaml ./...
+	cd bench && $(LINT) run --config=$(CURDIR)/.golangci.yaml ./...
