@@ -1,0 +1,63 @@
+package e2e
+
+import (
+	"testing"
+
+	. "emanet/e2e/harness"
+)
+
+// What is not supported is refused by name, never accepted and ignored.
+
+func TestSharedSubscriptionsAreRefused(t *testing.T) {
+	OnlyEmanet(t)
+	t.Parallel()
+	b, topic := Shared(t), Name("topic")
+	c := Open(t, b.Addr(), Clean(5, Name("c")))
+	if got := c.Subscribe(To("$share/group/"+topic, 1), To(topic, 1)); len(got) != 2 || got[0] != 0x9E || got[1] != 1 {
+		t.Errorf("MQTT 5 was granted %x, not 9e and 01", got)
+	}
+	old := Open(t, b.Addr(), Clean(4, Name("old")))
+	if got := old.Subscribe(To("$share/group/"+topic, 1), To(topic, 1)); len(got) != 2 || got[0] != 0x80 || got[1] != 1 {
+		t.Errorf("MQTT 3.1.1 was granted %x, not 80 and 01", got)
+	}
+	c.Publish(topic, "x", 0)
+	c.ExpectPublish(topic, "x")
+	expectNothingBefore(t, b, c, topic)
+}
+
+func TestTopicAliasesAreRefused(t *testing.T) {
+	OnlyEmanet(t)
+	t.Parallel()
+	b := Shared(t)
+	for _, alias := range []uint32{0, 1, 65_535} {
+		c := Open(t, b.Addr(), Clean(5, Name("c")))
+		c.Send(Packet{Type: PUBLISH, Topic: "t", Payload: []byte("x"), Props: Props{Num(TopicAlias, alias)}})
+		if last := c.ExpectClosed(); last.Code != 0x94 {
+			t.Errorf("topic alias %d ended with %v, not 0x94 [MQTT-3.3.2-8] [MQTT-3.3.2-9]", alias, last)
+		}
+	}
+}
+
+func TestMQTT31IsRefusedWithCodeOne(t *testing.T) {
+	OnlyEmanet(t) // others still speak it
+	t.Parallel()
+	for _, version := range []byte{3, 6} {
+		c := Dial(t, Shared(t).Addr(), 4)
+		c.Write(Connect{Version: version, ClientID: "old", Clean: true}.Bytes())
+		last := c.ExpectClosed()
+		if want := map[byte]byte{3: 1, 6: 0x84}[version]; last.Type != CONNACK || (last.Code != want && last.Code != 1) {
+			t.Errorf("version %d got %v [MQTT-3.1.2-2]", version, last)
+		}
+	}
+}
+
+func TestEnhancedAuthenticationIsRefused(t *testing.T) {
+	t.Parallel()
+	c := Dial(t, Shared(t).Addr(), 5)
+	connect := Clean(5, Name("c"))
+	connect.Props = Props{Text(AuthMethod, "SCRAM-SHA-256"), Text(AuthData, "x")}
+	c.Write(connect.Bytes())
+	if last := c.ExpectClosed(); last.Code != 0x8C {
+		t.Errorf("an authentication method was answered by %v, not 0x8C", last)
+	}
+}

@@ -1,0 +1,117 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	. "emanet/e2e/harness"
+)
+
+func TestTheBrokerKeepsToTheClientsReceiveMaximum(t *testing.T) {
+	t.Parallel()
+	b, topic := Shared(t), Name("topic")
+	connect := Clean(5, Name("c"))
+	connect.Props = Props{Num(ReceiveMaximum, 2)}
+	c := Open(t, b.Addr(), connect)
+	c.Subscribe(To(topic, 2))
+	p := Open(t, b.Addr(), Clean(5, Name("p")))
+	for i := range 5 {
+		p.Publish(topic, fmt.Sprint(i), byte(1+i%2))
+	}
+	first, second := c.ExpectPublish(topic, "0"), c.ExpectPublish(topic, "1")
+	c.Ping() // the third waits [MQTT-3.3.4-9]
+	p.Publish(topic, "unlimited", 0)
+	c.ExpectPublish(topic, "unlimited") // QoS 0 is not counted
+
+	c.Ack(first)
+	third := c.ExpectPublish(topic, "2")
+	c.Send(Packet{Type: PUBREC, ID: second.ID})
+	c.Expect(PUBREL)
+	c.Ping() // a PUBREC gives no credit back, only the PUBCOMP does
+	c.Send(Packet{Type: PUBCOMP, ID: second.ID})
+	fourth := c.ExpectPublish(topic, "3")
+	c.Ack(third)
+	c.ExpectPublish(topic, "4")
+	c.Send(Packet{Type: PUBREC, ID: fourth.ID, Code: 0x80}) // a refusal ends the handshake and gives credit back
+	p.Publish(topic, "5", 1)
+	c.ExpectPublish(topic, "5")
+}
+
+func TestMoreThanTheBrokersReceiveMaximumEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	b, topic := Shared(t), Name("topic")
+	c := Open(t, b.Addr(), Clean(5, Name("c")))
+	limit, ok := c.Connack.Props.Find(ReceiveMaximum)
+	if !ok {
+		if IsEmanet() {
+			t.Fatal("CONNACK announces no receive maximum")
+		}
+		t.Skip("this broker announces no receive maximum")
+	}
+	for i := range limit.Int + 1 {
+		c.Send(Packet{Type: PUBLISH, QoS: 2, ID: uint16(i + 1), Topic: topic, Payload: []byte("x")})
+	}
+	if last := c.ExpectClosed(); last.Type != DISCONNECT || last.Code != 0x93 {
+		t.Errorf("%d unreleased messages of %d ended with %v, not 0x93 [MQTT-3.3.4-7]", limit.Int+1, limit.Int, last)
+	}
+}
+
+func TestTheBrokerSendsNothingLargerThanTheClientsMaximumPacketSize(t *testing.T) {
+	t.Parallel()
+	b, topic := Shared(t), Name("topic")
+	connect := Clean(5, Name("c"))
+	connect.Props = Props{Num(MaximumPacketSize, 200), Num(ReceiveMaximum, 1)}
+	c := Open(t, b.Addr(), connect)
+	c.Subscribe(To(topic, 1))
+	p := Open(t, b.Addr(), Clean(5, Name("p")))
+	for range 3 {
+		p.Publish(topic, strings.Repeat("x", 300), 1)
+	}
+	p.Publish(topic, "small", 1)
+	c.ExpectPublish(topic, "small") // [MQTT-3.1.2-24], [MQTT-3.1.2-25]: as if the large ones had been delivered
+}
+
+func TestAPacketLargerThanTheBrokersMaximumEndsTheConnectionBeforeItIsRead(t *testing.T) {
+	OnlyEmanet(t)
+	t.Parallel()
+	b := Shared(t)
+	c := Open(t, b.Addr(), Clean(5, Name("c")))
+	limit, ok := c.Connack.Props.Find(MaximumPacketSize)
+	if !ok {
+		t.Fatal("CONNACK announces no maximum packet size")
+	}
+	header := []byte{PUBLISH << 4}
+	for n := limit.Int; ; n >>= 7 { // remaining length = the limit, so that the packet is larger
+		if n < 128 {
+			header = append(header, byte(n))
+			break
+		}
+		header = append(header, byte(n)|128)
+	}
+	c.Write(header)
+	if last := c.ExpectClosed(); last.Code != 0x95 {
+		t.Errorf("ended with %v, not 0x95", last)
+	}
+}
+
+func TestAMessageOfTheLargestSizeGoesThrough(t *testing.T) {
+	OnlyEmanet(t)
+	t.Parallel()
+	b := Start(t)
+	keeper := Open(t, b.Addr(), Persistent(5, "keeper"))
+	keeper.Subscribe(To("t", 1))
+	limit, _ := keeper.Connack.Props.Find(MaximumPacketSize)
+	keeper.Disconnect()
+	payload := strings.Repeat("0123456789abcdef", int(limit.Int)/16-16)
+	p := Open(t, b.Addr(), Clean(5, "p"))
+	if ack := p.Publish("t", payload, 1); ack.Code != 0 {
+		t.Fatalf("a message just below the limit was answered by %v", ack)
+	}
+	b.Kill9()
+	b.Restart()
+	keeper = Open(t, b.Addr(), Persistent(5, "keeper"))
+	if m := keeper.Expect(PUBLISH); string(m.Payload) != payload {
+		t.Errorf("%d bytes came back of %d", len(m.Payload), len(payload))
+	}
+}
