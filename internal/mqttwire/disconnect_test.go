@@ -2,9 +2,6 @@ package mqttwire
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
-	"strings"
 	"testing"
 )
 
@@ -49,94 +46,4 @@ func TestDisconnectEncoderSaysNothingIn311(t *testing.T) {
 	mustPanic(t, "DISCONNECT with a code of SUBACK", func() { AppendDisconnect(nil, &Disconnect{Code: GrantedQoS1}, V5) })
 	mustPanic(t, "AUTH without a method", func() { AppendAuth(nil, &Auth{Code: ReAuthenticate}) })
 	mustPanic(t, "a decoder given another packet", func() { DecodeAuth(Frame{Type: TypeConnect}, V5, new(Auth)) })
-}
-
-func TestReasonCodesAreErrorsWithNames(t *testing.T) {
-	t.Parallel()
-	err := fmt.Errorf("reading SUBSCRIBE: %w", violation("x"))
-	if !errors.Is(err, ProtocolViolation) || CodeOf(err) != ProtocolViolation || err.Error() != "reading SUBSCRIBE: protocol error: x" {
-		t.Errorf("%v carries %v", err, CodeOf(err))
-	}
-	if CodeOf(errors.New("disk")) != UnspecifiedError || CodeOf(fmt.Errorf("x: %w", SessionTakenOver)) != SessionTakenOver {
-		t.Error("CodeOf")
-	}
-	if CodeOf(&UnsupportedVersionError{}) != UnsupportedProtocolVersion {
-		t.Error("CodeOf of an unsupported version")
-	}
-	if Success.Failed() || GrantedQoS2.Failed() || ReAuthenticate.Failed() || !UnspecifiedError.Failed() || !WildcardsNotSupported.Failed() {
-		t.Error("Failed draws the line elsewhere than 0x80")
-	}
-	for _, codes := range reasonsOf {
-		for _, code := range codes {
-			if strings.Contains(code.String(), "0x") {
-				t.Errorf("code %s has no name", code)
-			}
-		}
-	}
-	if got := ReasonCode(0x7F).Error(); got != "reason code 0x7F" {
-		t.Error(got)
-	}
-}
-
-// An identifier whose wire form and whose field disagree would corrupt packets
-// silently, so each is set, sent and read back on its own.
-func TestEveryPropertyHasAFieldOfItsOwn(t *testing.T) {
-	t.Parallel()
-	count := 0
-	for id := byte(1); id < idLimit; id++ {
-		if propertyKinds[id] == kindNone || repeatable&(1<<id) != 0 {
-			continue
-		}
-		count++
-		var p, back Properties
-		p.Present = 1 << id
-		switch propertyKinds[id] {
-		case kindByte:
-			*p.byteField(id) = 1
-		case kindUint16:
-			*p.uint16Field(id) = 0x0102
-		case kindUint32:
-			*p.uint32Field(id) = 0x01020304
-		default:
-			*p.bytesField(id) = []byte("x")
-		}
-		block := p.appendBare(nil, ^PropertySet(0))
-		if block[0] != id || len(block) != p.size() {
-			t.Errorf("property %d encoded as % x, size %d", id, block, p.size())
-		}
-		if err := back.decode(block, ^PropertySet(0), 0); err != nil {
-			t.Errorf("property %d: %v", id, err)
-		}
-		if again := back.appendBare(nil, ^PropertySet(0)); !bytes.Equal(again, block) {
-			t.Errorf("property %d: % x became % x", id, block, again)
-		}
-		for other := byte(1); other < idLimit; other++ {
-			if other != id && sameField(&p, id, other) {
-				t.Errorf("properties %d and %d share a field", id, other)
-			}
-		}
-	}
-	if count != 25 { // 27 in table 2-4, less the two that repeat
-		t.Errorf("%d properties", count)
-	}
-}
-
-func sameField(p *Properties, a, b byte) bool {
-	if propertyKinds[b] == kindNone || repeatable&(1<<b) != 0 {
-		return false
-	}
-	return fieldOf(p, a) == fieldOf(p, b)
-}
-
-func fieldOf(p *Properties, id byte) any {
-	switch propertyKinds[id] {
-	case kindByte:
-		return p.byteField(id)
-	case kindUint16:
-		return p.uint16Field(id)
-	case kindUint32:
-		return p.uint32Field(id)
-	default:
-		return p.bytesField(id)
-	}
 }

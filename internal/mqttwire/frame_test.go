@@ -109,6 +109,15 @@ func TestFramingAcceptsEveryTypeItsVersionHas(t *testing.T) {
 	}
 }
 
+// 0xFF 0xFF 0xFF 0x7F says 268,435,455; five more bytes say so.
+func TestLargestPacketOfAll(t *testing.T) {
+	t.Parallel()
+	total, err := Size(raw(0x30, 0xFF, 0xFF, 0xFF, 0x7F), V5, 0)
+	if total != 268_435_460 || err != nil || MaxPacketSize != 268_435_460 {
+		t.Errorf("%d, %v", total, err)
+	}
+}
+
 func TestMaximumPacketSizeCountsTheFixedHeader(t *testing.T) {
 	t.Parallel()
 	b := pkt(0x30, str("a"), []byte("x")) // six bytes in all

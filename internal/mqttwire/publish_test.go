@@ -3,6 +3,7 @@ package mqttwire
 import (
 	"bytes"
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -30,6 +31,12 @@ func TestPublishBothWays(t *testing.T) {
 				Present: publishProperties, PayloadFormat: 1, MessageExpiry: 256, ContentType: []byte("text/plain"),
 				ResponseTopic: []byte("re/ply"), CorrelationData: []byte{0, 1, 2}, TopicAlias: 7, SubscriptionIDs: ids, User: user,
 			}}},
+		{"an empty content type, alone", V5, pkt(0x30, str("a"), props(prop(3, str("")))),
+			&Publish{Topic: []byte("a"), Payload: []byte{}, Props: Properties{Present: HasContentType, ContentType: []byte{}}}},
+		{"a user property without letters", V5, pkt(0x30, str("a"), props(prop(38, str(""), str("")))),
+			&Publish{Topic: []byte("a"), Payload: []byte{}, Props: Properties{Present: HasUser, User: prop(38, str(""), str(""))}}},
+		{"a topic of 65,535 bytes, the longest", V311, pkt(0x30, str(strings.Repeat("t", 65_535))),
+			&Publish{Topic: bytes.Repeat([]byte("t"), 65_535), Payload: []byte{}}},
 		{"an alias in the topic's place [MQTT-3.3.2-8]", V5, pkt(0x30, str(""), props(prop(35, raw(0, 7)))),
 			&Publish{Topic: []byte{}, Payload: []byte{}, Props: Properties{Present: HasTopicAlias, TopicAlias: 7}}},
 	})
@@ -55,6 +62,7 @@ func TestPublishRefused(t *testing.T) {
 	both("half a packet identifier", MalformedPacket, "ends early", 0x32, str("a"), raw(1))
 	both("topic with an overlong form of /", MalformedPacket, "not well-formed", 0x30, str("a\xC0\xAF"), raw(0))
 	cases = append(cases,
+		refusal{"empty topic and nothing more [MQTT-4.7.3-1]", V311, pkt(0x30, str("")), ProtocolViolation, "[MQTT-4.7.3-1]"},
 		refusal{"topic with U+0000 [MQTT-1.5.3-2]", V311, pkt(0x30, str("a\x00")), MalformedPacket, "[MQTT-1.5.3-2]"},
 		refusal{"topic with U+0000 [MQTT-1.5.4-2]", V5, pkt(0x30, str("a\x00"), props()), MalformedPacket, "[MQTT-1.5.4-2]"},
 		refusal{"topic with a surrogate [MQTT-1.5.3-1]", V311, pkt(0x30, str("\xED\xBF\xBF")), MalformedPacket, "[MQTT-1.5.3-1]"},
@@ -111,17 +119,25 @@ func TestPublishDecoderLooksAtTheFlagsItself(t *testing.T) {
 // packet before may shine through.
 func TestPublishStructIsReusedWithoutTraces(t *testing.T) {
 	t.Parallel()
-	full := pkt(0x3D, str("a"), raw(0, 1), props(prop(1, raw(1)), prop(35, raw(0, 1)), prop(38, str("k"), str("v"))), []byte("hi"))
-	for v, bare := range map[Version][]byte{V311: pkt(0x30, str("b")), V5: pkt(0x30, str("b"), props())} {
-		var p Publish
-		if err := DecodePublish(mustFrame(t, full, V5), V5, &p); err != nil {
-			t.Fatal(err)
-		}
-		if err := DecodePublish(mustFrame(t, bare, v), v, &p); err != nil {
-			t.Fatal(err)
-		}
-		if want := (Publish{Topic: []byte("b"), Payload: []byte{}}); !reflect.DeepEqual(p, want) {
-			t.Errorf("in %s: %+v", v, p)
+	before := map[string][]byte{
+		"all kinds":       props(prop(1, raw(1)), prop(35, raw(0, 1)), prop(38, str("k"), str("v"))),
+		"a number":        props(prop(2, raw(0, 0, 0, 9))),
+		"user properties": props(prop(38, str("k"), str("v"))),
+		"identifiers":     props(prop(11, raw(1))),
+	}
+	for name, block := range before {
+		for v, bare := range map[Version][]byte{V311: pkt(0x30, str("b")), V5: pkt(0x30, str("b"), props())} {
+			var p Publish
+			full := pkt(0x3D, str("a"), raw(0, 1), block, []byte("hi"))
+			if err := DecodePublish(mustFrame(t, full, V5), V5, &p); err != nil {
+				t.Fatal(err)
+			}
+			if err := DecodePublish(mustFrame(t, bare, v), v, &p); err != nil {
+				t.Fatal(err)
+			}
+			if want := (Publish{Topic: []byte("b"), Payload: []byte{}}); !reflect.DeepEqual(p, want) {
+				t.Errorf("%s left behind in %s: %+v", name, v, p)
+			}
 		}
 	}
 }

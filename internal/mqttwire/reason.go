@@ -138,7 +138,7 @@ var reasonsOf = [16][]ReasonCode{
 	},
 	TypeDisconnect: {
 		Success, DisconnectWithWill, UnspecifiedError, MalformedPacket, ProtocolViolation,
-		ImplementationSpecific, NotAuthorized, ServerBusy, ServerShuttingDown, KeepAliveTimeout,
+		ImplementationSpecific, NotAuthorized, ServerBusy, ServerShuttingDown, BadAuthenticationMethod, KeepAliveTimeout,
 		SessionTakenOver, TopicFilterInvalid, TopicNameInvalid, ReceiveMaximumExceeded,
 		TopicAliasInvalid, PacketTooLarge, MessageRateTooHigh, QuotaExceeded, AdministrativeAction,
 		PayloadFormatInvalid, RetainNotSupported, QoSNotSupported, UseAnotherServer, ServerMoved,
