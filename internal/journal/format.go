@@ -45,9 +45,13 @@ func newSeal(salt [16]byte) seal {
 // record is the CRC of one record: over salt, LSN, length and payload.
 // b begins at the record's length field.
 func (s *seal) record(lsn LSN, b []byte) uint32 {
-	var n [8]byte
-	binary.LittleEndian.PutUint64(n[:], uint64(lsn))
-	return crc32.Update(crc32.Update(s.seed, castagnoli, n[:]), castagnoli, b)
+	// The LSN's eight bytes by hand: a slice of them passed to crc32.Update would be allocated.
+	crc := ^s.seed
+	for range 8 {
+		crc = castagnoli[byte(crc)^byte(lsn)] ^ crc>>8
+		lsn >>= 8
+	}
+	return crc32.Update(^crc, castagnoli, b)
 }
 
 // segmentHeader stands at offset 0 of a segment that was activated; seq 0 is a
