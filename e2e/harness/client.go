@@ -128,10 +128,16 @@ func (c *Client) ExpectPublish(topic, payload string) Packet {
 // ExpectClosed reads until the broker ends the connection and gives the DISCONNECT that came before, if any.
 func (c *Client) ExpectClosed() (last Packet) {
 	c.t.Helper()
-	for {
-		p, err := c.TryRead(Patience)
+	return c.ExpectClosedWithin(Patience)
+}
+
+// ExpectClosedWithin is ExpectClosed for an end that may take longer.
+func (c *Client) ExpectClosedWithin(limit time.Duration) (last Packet) {
+	c.t.Helper()
+	for deadline := time.Now().Add(limit); ; {
+		p, err := c.TryRead(time.Until(deadline))
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			c.t.Fatalf("the broker did not end the connection within %v", Patience)
+			c.t.Fatalf("the broker did not end the connection within %v", limit)
 		}
 		if err != nil {
 			return last
