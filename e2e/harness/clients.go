@@ -1,0 +1,157 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// RealClient is a client that people use. Each has a persistent session under the id it is given, at QoS 2.
+type RealClient struct {
+	Name string
+	// Subscribe makes the session with one subscription and leaves.
+	Subscribe func(t testing.TB, addr, id, filter string)
+	// Publish publishes and returns when the broker has taken over every message.
+	Publish func(t testing.TB, addr, id, topic string, payloads ...string)
+	// Receive comes back to the session and gives so many messages as "topic payload", without subscribing again.
+	Receive func(t testing.TB, addr, id, filter string, count int) []string
+}
+
+// RealClients lists all that are installed; in CI a missing one fails the test.
+func RealClients(t testing.TB) []RealClient {
+	t.Helper()
+	return []RealClient{
+		mosquittoClients(t, "4", "-V", "mqttv311"),
+		mosquittoClients(t, "5", "-V", "mqttv5", "-x", "3600"),
+		script(t, "paho Python, 3.1.1", "4", python(t)...),
+		script(t, "paho Python, 5", "5", python(t)...),
+		script(t, "MQTT.js, 3.1.1", "4", node(t)...),
+		script(t, "MQTT.js, 5", "5", node(t)...),
+		pahoGo(),
+		pahoGolang(),
+	}
+}
+
+// Run runs a command of a client, bounded in time, and gives what it prints.
+func Run(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*Patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s %s: %v\n%s%s", filepath.Base(name), strings.Join(args, " "), err, out.String(), errs.String())
+	}
+	return out.String()
+}
+
+func lines(out string) []string {
+	return strings.Split(strings.TrimRight(out, "\n"), "\n")
+}
+
+func mosquittoClients(t testing.TB, version string, flags ...string) RealClient {
+	t.Helper()
+	sub, err := exec.LookPath("mosquitto_sub")
+	Need(t, sub, err)
+	pub, err := exec.LookPath("mosquitto_pub")
+	Need(t, pub, err)
+	to := func(addr, id string, more ...string) []string {
+		host, port, _ := net.SplitHostPort(addr)
+		return append(append([]string{"-h", host, "-p", port, "-i", id, "-q", "2", "-c"}, flags...), more...)
+	}
+	return RealClient{
+		Name: "mosquitto clients, version " + version,
+		Subscribe: func(t testing.TB, addr, id, filter string) {
+			t.Helper()
+			Run(t, sub, to(addr, id, "-t", filter, "-E")...)
+		},
+		Publish: func(t testing.TB, addr, id, topic string, payloads ...string) {
+			t.Helper()
+			for _, payload := range payloads {
+				Run(t, pub, to(addr, id, "-t", topic, "-m", payload)...)
+			}
+		},
+		Receive: func(t testing.TB, addr, id, filter string, count int) []string {
+			t.Helper()
+			return lines(Run(t, sub, to(addr, id, "-t", filter, "-C", strconv.Itoa(count), "-W", "20", "-F", "%t %p")...))
+		},
+	}
+}
+
+// folder finds a folder of this module.
+func folder(t testing.TB, name string) string {
+	t.Helper()
+	root, err := repository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(root, "e2e", name)
+}
+
+func python(t testing.TB) []string {
+	t.Helper()
+	const interpreter = "/usr/bin/python3" // the one that Debian's packages are for
+	err := exec.Command(interpreter, "-c", "import paho.mqtt.client").Run()
+	Need(t, interpreter, err)
+	return []string{interpreter, filepath.Join(folder(t, "python"), "client.py")}
+}
+
+func node(t testing.TB) []string {
+	t.Helper()
+	dir := folder(t, "node")
+	Need(t, dir, installNode(dir))
+	return []string{"node", filepath.Join(dir, "client.js")}
+}
+
+// installNode installs exactly what the lock file says, when it is not there yet.
+func installNode(dir string) error {
+	nodeInstall.Lock()
+	defer nodeInstall.Unlock()
+	if _, err := os.Stat(filepath.Join(dir, "node_modules", "mqtt")); err == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "npm", "ci", "--no-audit", "--no-fund")
+	cmd.Dir = dir
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("npm ci: %w\n%s", err, text)
+	}
+	return nil
+}
+
+var nodeInstall sync.Mutex
+
+// script is a client whose program takes the task as its first argument.
+func script(t testing.TB, name, version string, program ...string) RealClient {
+	t.Helper()
+	run := func(t testing.TB, task, addr, id, topic string, rest ...string) string {
+		t.Helper()
+		args := append(append([]string{}, program[1:]...), task, addr, version, id, topic)
+		return Run(t, program[0], append(args, rest...)...)
+	}
+	return RealClient{
+		Name: name,
+		Subscribe: func(t testing.TB, addr, id, filter string) {
+			t.Helper()
+			run(t, "subscribe", addr, id, filter)
+		},
+		Publish: func(t testing.TB, addr, id, topic string, payloads ...string) {
+			t.Helper()
+			run(t, "publish", addr, id, topic, payloads...)
+		},
+		Receive: func(t testing.TB, addr, id, filter string, count int) []string {
+			t.Helper()
+			return lines(run(t, "receive", addr, id, filter, strconv.Itoa(count)))
+		},
+	}
+}
