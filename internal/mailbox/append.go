@@ -22,33 +22,80 @@ func (m *Mailbox) Admit(_ *store.Batch, msg *message.Message) Verdict {
 		return Admitted
 	}
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.overLocked(1, store.Cost(msg)) {
+	over := m.overLocked(1, store.Cost(msg))
+	m.mu.Unlock()
+	switch {
+	case !over:
 		return Admitted
-	}
-	if p.Overflow == RejectNew {
+	case p.Overflow == RejectNew:
 		m.host.Dropped(m, ReasonRejected, 1)
 		return Rejected
 	}
 	return Wait
 }
 
-// overLocked tells whether n more ready entries of so many bytes would exceed a bound.
+// overLocked tells whether n more ready entries of so many bytes would exceed a bound. What was sent and
+// what is within the window of a session does not count: it may not be dropped either.
 func (m *Mailbox) overLocked(n uint64, bytes int64) bool {
-	p := &m.policy
-	return p.MaxEntries > 0 && m.ready+n > p.MaxEntries || p.MaxBytes > 0 && m.bytes+bytes > p.MaxBytes
+	if !m.overCountLocked(n, bytes) {
+		return false
+	}
+	m.fillDueLocked()
+	return m.overCountLocked(n, bytes)
 }
 
-// Append puts a message into the mailbox at the next seq, which it returns. e says Message, MessageID,
-// Attr, Tag and Priority; Seq and ExpiresAt are given here. A volatile entry (a transient message in a
-// durable queue) is not written to the store.
+func (m *Mailbox) overCountLocked(n uint64, bytes int64) bool {
+	p := &m.policy
+	return p.MaxEntries > 0 && m.ready-m.kept+n > p.MaxEntries ||
+		p.MaxBytes > 0 && m.bytes-m.keptBytes+bytes > p.MaxBytes
+}
+
+// fillDueLocked moves what is within the window of an attached session from head to due. The first window
+// entries count as in flight, sent or not: after a crash nobody could tell (ADR 0002, R2).
+func (m *Mailbox) fillDueLocked() {
+	if m.policy.Identifiers == 0 || len(m.consumers) == 0 {
+		return
+	}
+	left := m.consumers[0].Credit - (len(m.flights) - len(m.settling))
+	for _, l := range m.lanes {
+		left -= len(l.returned) + l.due.len()
+	}
+	for _, l := range m.lanes {
+		for ; left > 0 && l.head.len() > 0; left-- {
+			it := l.head.popFront()
+			m.keep(&it, +1)
+			l.due.pushBack(it)
+		}
+		if l.gap.count > 0 {
+			return // what is on disk comes before the next lane
+		}
+	}
+}
+
+// emptyDueLocked is the end of the window.
+func (m *Mailbox) emptyDueLocked() {
+	for _, l := range m.lanes {
+		for l.due.len() > 0 {
+			it := l.due.popBack()
+			m.keep(&it, -1)
+			l.head.pushFront(it)
+		}
+	}
+}
+
+// Append puts a message into the mailbox at the next seq, which it returns; 0 after Close. e says Message,
+// MessageID, Attr, Tag and Priority; Seq and ExpiresAt are given here. A volatile entry (a transient
+// message in a durable queue) is not written to the store.
+//
+// In the batch it takes SizeEntry and the tag, with a bound that drops SizeSettle more, and with one that
+// dead-letters the moves of at most TrimLen entries.
 //
 // Consumers see a durable entry when its batch is flushed. For any other the caller calls Wake once the
 // append lock is free.
 func (m *Mailbox) Append(b *store.Batch, e store.Entry, volatile bool) uint64 {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	if m.closed {
+		m.mu.Unlock()
 		return 0
 	}
 	e.Seq = m.nextSeq
@@ -59,54 +106,69 @@ func (m *Mailbox) Append(b *store.Batch, e store.Entry, volatile bool) uint64 {
 	it := item{Entry: e, durable: m.policy.Durable && !volatile}
 	if it.durable {
 		it.lsn = b.LSN()
-		b.Entry(m.id, &e)
+		b.Entry(m.id, &it.Entry)
 		if len(m.consumers) > 0 {
 			m.store.Notify(&m.waiter)
 		}
 	}
 	l := m.lane(e.Priority)
-	wasEmpty := l.front() == nil
-	l.push(it)
+	wasEmpty := l.unsent() == nil
 	m.count(&it, +1)
-	if m.overLocked(0, 0) {
-		m.trimLocked(b)
-	}
+	l.push(it)
 	if wasEmpty {
 		m.wishSweepLocked()
 	}
+	if !m.dropsLocked() || !m.overLocked(0, 0) {
+		m.mu.Unlock()
+		return e.Seq
+	}
+	s := settler{m: m, b: b}
+	m.trimLocked(&s, TrimLen, true)
+	s.end()
+	m.wishSweepLocked()
+	m.mu.Unlock()
+	s.finish()
 	return e.Seq
 }
 
 // Wake hands what Append took without durability to the consumers. No locks may be held.
 func (m *Mailbox) Wake() { m.wake(m.store.Flushed()) }
 
-// trimLocked drops from the front until the bounds hold, lowest priority first. What is on disk is loaded
-// before it can be dropped: until then the mailbox overshoots, and load trims it.
-func (m *Mailbox) trimLocked(b *store.Batch) {
-	if m.policy.Overflow != DropOldest && m.policy.Overflow != DeadLetterOldest {
-		return
-	}
-	s := settler{m: m, b: b}
+// TrimLen is how many entries one Append drops at most when one large message takes the place of many
+// small ones; the rest is left to Sweep, so that a publish stays cheap and its batch small.
+const TrimLen = 64
+
+func (m *Mailbox) dropsLocked() bool {
+	return m.policy.Overflow == DropOldest || m.policy.Overflow == DeadLetterOldest
+}
+
+// trimLocked drops up to left entries from the front until the bounds hold, lowest priority first; with
+// oneRun only as far as one settlement reaches. What is on disk is loaded before it can be dropped. Until
+// then the mailbox overshoots, and Sweep, which is asked for, trims it.
+func (m *Mailbox) trimLocked(s *settler, left int, oneRun bool) {
 	for i := len(m.lanes) - 1; i >= 0 && m.overLocked(0, 0); i-- {
 		l := m.lanes[i]
 		for l.head.len() > 0 && m.overLocked(0, 0) {
-			m.dropFrontLocked(l, &s, ReasonOverflow)
+			it := l.head.front()
+			if left == 0 || oneRun && it.durable && s.n > 0 && !s.extends(l, it) {
+				m.sweepNowLocked()
+				return
+			}
+			left--
+			m.dropLocked(s, l, l.head.popFront(), ReasonOverflow)
 		}
-		if l.gap.count > 0 && l.head.len() == 0 {
-			m.loadLocked()
-			break
+		if l.gap.count > 0 {
+			m.loadLocked(l)
+			return
 		}
 	}
-	s.end()
 }
 
-// dropFrontLocked removes the front of head for a reason.
-func (m *Mailbox) dropFrontLocked(l *lane, s *settler, r Reason) {
-	it := l.head.popFront()
+// dropLocked sees off an entry that was taken out of the lane.
+func (m *Mailbox) dropLocked(s *settler, l *lane, it item, r Reason) {
 	m.count(&it, -1)
-	if r == ReasonOverflow && m.policy.Overflow == DeadLetterOldest || r == ReasonExpired && m.policy.DeadLetterExpired {
-		m.host.DeadLetter(s.b, m, &it.Entry, r)
+	if it.durable && l.due.len() == 0 && m.policy.Identifiers > 0 {
+		l.barrier = s.b.LSN()
 	}
-	s.add(&it)
-	m.host.Dropped(m, r, 1)
+	s.drop(l, &it, r)
 }

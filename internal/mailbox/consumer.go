@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"slices"
 
 	"emanet/internal/message"
@@ -23,10 +24,13 @@ type Consumer struct {
 	queue    []Delivery
 	unsent   int64
 	inFlight int
-	sentHigh uint64
-	woken    bool // was assigned something since its last Wake
+	turn     uint64 // of the mailbox, when it was last assigned something
+	woken    bool   // was assigned something since its last Wake
 	closed   bool
 }
+
+// keptQueue is the capacity up to which an empty queue is kept: an idle consumer holds little.
+const keptQueue = 64
 
 // Delivery is an entry handed to a consumer.
 type Delivery struct {
@@ -45,63 +49,83 @@ type Delivery struct {
 	ExpiresAt  int64
 }
 
-// Attach lets c consume. It runs in a batch (an empty one will do), for what is not flushed yet is
-// announced to c by that batch's group. Call Wake once the append lock is free.
+// Attach lets c consume. It runs in a batch, whose LSN what is sent to a session's consumer must wait for
+// (ADR 0002, R5). What is not flushed yet is announced to c by that batch's group; if the batch is empty,
+// by the next group. Call Wake once the append lock is free.
 func (m *Mailbox) Attach(_ *store.Batch, c *Consumer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at := len(m.consumers)
-	for i, o := range m.consumers {
-		if o.Priority < c.Priority {
-			at = i
-			break
-		}
+	if m.closed {
+		c.closed = true
+		return
 	}
-	m.consumers = slices.Insert(m.consumers, at, c)
+	m.consumers = append(m.consumers, c)
 	if m.policy.Durable {
 		m.store.Notify(&m.waiter)
 	}
 }
 
 // Detach ends c's consuming: what was in flight is ready again at its original position, in order, and
-// carries Redelivered if c had taken it. It returns the highest seq ever taken by c, 0 for none.
-// Detaching twice is fine. Call Wake afterwards if there are other consumers.
+// carries Redelivered if c had taken it. It returns the highest seq known to have been sent to any
+// consumer, ever, 0 for none; Sent says more. Detaching twice is fine. Call Wake afterwards if there are
+// other consumers.
 func (m *Mailbox) Detach(c *Consumer) (sent uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	sent = max(m.high, m.sentHigh)
 	if c.closed {
-		return c.sentHigh
+		return sent
 	}
 	c.closed = true
-	c.queue = nil
+	c.queue, c.unsent = nil, 0
 	if i := slices.Index(m.consumers, c); i >= 0 {
 		m.consumers = slices.Delete(m.consumers, i, i+1)
 	}
-	m.rotation = 0
+	m.emptyDueLocked()
+	var unsent []item
 	for key, f := range m.flights {
-		if f.consumer == c && !f.settled {
-			m.giveBackLocked(key, f)
+		if f.consumer != c || f.settled {
+			continue
+		}
+		if it := m.landLocked(key, f); it.sent {
+			m.giveBack(m.lane(it.Priority), it)
+		} else {
+			unsent = append(unsent, it)
 		}
 	}
-	return c.sentHigh
+	// They were in front of what is in memory, and are so again.
+	slices.SortFunc(unsent, func(a, b item) int { return cmp.Compare(b.Seq, a.Seq) })
+	for _, it := range unsent {
+		m.lane(it.Priority).head.pushFront(it)
+	}
+	m.wishSweepLocked()
+	return sent
 }
 
 // Take moves what is assigned to c into buf, which may be a reused slice, and assigns more in its place.
-// The caller writes the result out before it takes again.
+// The caller writes the result out before it takes again, until nothing comes.
 func (m *Mailbox) Take(c *Consumer, buf []Delivery) []Delivery {
 	m.mu.Lock()
-	taken := len(buf)
-	buf = append(buf, c.queue...)
+	for i := range c.queue {
+		d := &c.queue[i]
+		f := m.flights[d.Key]
+		if f == nil || f.consumer != c || f.settled || f.taken {
+			continue // acknowledged before it was sent again
+		}
+		f.taken, f.sent = true, true
+		m.high = max(m.high, d.Seq)
+		if f.Released {
+			d.Released, d.Message = true, nil
+		}
+		buf = append(buf, *d)
+	}
 	clear(c.queue) // the messages may go
 	c.queue = c.queue[:0]
 	c.unsent = 0
-	for _, d := range buf[taken:] {
-		c.sentHigh = max(c.sentHigh, d.Seq)
-		if f := m.flights[d.Key]; f != nil {
-			f.sent = true
-		}
-	}
 	m.dispatchLocked(m.store.Flushed())
+	if len(c.queue) == 0 && cap(c.queue) > keptQueue {
+		c.queue = nil
+	}
 	c.woken = false // the caller takes until nothing comes
 	first, more := m.takeWokenLocked()
 	m.mu.Unlock()

@@ -59,48 +59,63 @@ func (m *Mailbox) dispatchLocked(flushed store.LSN) {
 	if m.closed || len(m.consumers) == 0 {
 		return
 	}
+	if m.flights == nil {
+		m.flights = make(map[uint64]*flight)
+	}
 	for {
-		c := m.nextConsumerLocked()
-		if c == nil {
-			break
-		}
 		l := m.nextLaneLocked()
 		if l == nil {
 			break
 		}
-		if !m.assignableLocked(l, flushed) {
+		it := l.front()
+		c := m.nextConsumerLocked(it.Released)
+		if c == nil || !m.assignableLocked(l, it, flushed) {
 			break
 		}
-		m.assignLocked(c, l.popFront())
+		m.assignLocked(c, l, m.popLocked(l))
 	}
 	m.prefetchLocked()
 	m.wishSweepLocked()
 }
 
-// nextConsumerLocked is whose turn it is: strict rotation among those with room, of the highest priority
-// that has any.
-func (m *Mailbox) nextConsumerLocked() *Consumer {
-	n := len(m.consumers)
-	if m.policy.SingleActive {
-		n = min(n, 1)
+// popLocked takes out what front showed.
+func (m *Mailbox) popLocked(l *lane) item {
+	it := l.unsent()
+	if len(l.returned) > 0 && (it == nil || l.returned[0].Seq < it.Seq) {
+		back := l.returned.pop()
+		m.keep(&back, -1)
+		return back
 	}
+	if l.due.len() > 0 {
+		m.keep(it, -1)
+	}
+	return l.popUnsent()
+}
+
+// nextConsumerLocked is whose turn it is: of those with room the one that waited longest, among those of
+// the highest priority that has any. One that is Released has no need of credit.
+func (m *Mailbox) nextConsumerLocked(released bool) *Consumer {
 	var best *Consumer
-	at := 0
-	for i := range n {
-		k := (m.rotation + i) % n
-		c := m.consumers[k]
-		if c.hasRoom() && (best == nil || c.Priority > best.Priority) {
-			best, at = c, k
+	for _, c := range m.consumers {
+		if m.hasRoomLocked(c, released) && (best == nil || c.Priority > best.Priority ||
+			c.Priority == best.Priority && c.turn < best.turn) {
+			best = c
 		}
-	}
-	if best != nil {
-		m.rotation = at + 1
+		if m.policy.SingleActive {
+			break
+		}
 	}
 	return best
 }
 
-func (c *Consumer) hasRoom() bool {
-	if c.closed || c.Credit > 0 && c.inFlight >= c.Credit {
+// hasRoomLocked: a session counts also what its last consumer settled and the disk does not know yet,
+// for that is how the start counts after a crash (ADR 0002, Credit).
+func (m *Mailbox) hasRoomLocked(c *Consumer, released bool) bool {
+	used := c.inFlight
+	if m.policy.Identifiers > 0 {
+		used = len(m.flights)
+	}
+	if !released && c.Credit > 0 && used >= c.Credit {
 		return false
 	}
 	return len(c.queue) == 0 || c.unsent < c.UnsentMax
@@ -114,47 +129,49 @@ func (m *Mailbox) nextLaneLocked() *lane {
 			return l
 		}
 		if l.gap.count > 0 {
-			m.loadLocked()
+			m.loadLocked(l)
 			return nil
 		}
 	}
 	return nil
 }
 
-// assignableLocked tells whether the lane's front may go now: it is on disk, its key is free, it has not
-// expired. A sent one does not expire: the receiver may have it.
-func (m *Mailbox) assignableLocked(l *lane, flushed store.LSN) bool {
-	it := l.front()
+// assignableLocked tells whether the lane's front may go now: it is on disk, its key is free, what stood
+// before it is gone from the disk as well, and it has not expired. A sent one does not expire: the receiver
+// may have it.
+func (m *Mailbox) assignableLocked(l *lane, it *item, flushed store.LSN) bool {
 	if it.lsn > flushed || m.flights[m.key(it.Seq)] != nil {
 		return false
 	}
-	if d := deadline(&it.Entry); !it.sent && d != 0 && m.host.Now() >= d {
-		m.sweepAt = d
-		m.host.SweepAt(m, d)
+	if it.sent {
+		return true
+	}
+	if d := deadline(&it.Entry); d != 0 && m.host.Now() >= d {
+		m.sweepByLocked(d)
 		return false
 	}
-	return true
+	return l.barrier <= flushed
 }
 
-func (m *Mailbox) assignLocked(c *Consumer, it item) {
+func (m *Mailbox) assignLocked(c *Consumer, l *lane, it item) {
 	key := m.key(it.Seq)
 	m.ready--
 	m.bytes -= store.Cost(it.Message)
+	l.assigned = max(l.assigned, it.Seq)
 	c.queue = append(c.queue, Delivery{
 		Key: key, Seq: it.Seq, Message: it.Message, Tag: it.Tag, Attr: it.Attr, Priority: it.Priority,
 		Redelivered: it.sent, Released: it.Released, Deliveries: it.Deliveries, ExpiresAt: it.ExpiresAt,
 	})
 	c.unsent += it.memory()
 	c.inFlight++
+	m.turn++
+	c.turn = m.turn
 	c.woken = true
 	m.flights[key] = m.newFlight(it, c)
 }
 
 // newFlight reuses the flights that were freed: the window of a busy consumer allocates nothing.
 func (m *Mailbox) newFlight(it item, c *Consumer) *flight {
-	if m.flights == nil {
-		m.flights = make(map[uint64]*flight)
-	}
 	n := len(m.spare)
 	if n == 0 {
 		return &flight{item: it, consumer: c}

@@ -15,49 +15,78 @@ func deadline(e *store.Entry) int64 {
 // back expires when it gets there. So a queue without consumers sheds its head in time (delay queues).
 func (m *Mailbox) wishSweepLocked() {
 	for _, l := range m.lanes {
-		it := l.head.front()
-		if it == nil {
-			continue
-		}
-		if d := deadline(&it.Entry); d != 0 && (m.sweepAt == 0 || d < m.sweepAt) {
-			m.sweepAt = d
-			m.host.SweepAt(m, d)
+		if it := l.unsent(); it != nil {
+			if d := deadline(&it.Entry); d != 0 {
+				m.sweepByLocked(d)
+			}
 		}
 	}
 }
 
-// SweepSize is an upper bound of the batch that Sweep needs. Dead-lettering brings its own on top, which
-// the host knows.
-const SweepSize = sweepLen * store.SizeSettle
+// sweepByLocked asks for a Sweep at a time unless an earlier one is agreed.
+func (m *Mailbox) sweepByLocked(at int64) {
+	if m.sweepAt == 0 || at < m.sweepAt {
+		m.sweepAt = at
+		m.host.SweepAt(m, at)
+	}
+}
 
-// sweepLen is how many entries one Sweep drops; the rest follows in the next, so that the append lock is
+func (m *Mailbox) sweepNowLocked() { m.sweepByLocked(m.host.Now()) }
+
+// SweepSize is an upper bound of the batch that Sweep needs. Dead-lettering brings its own on top, for at
+// most SweepLen entries, which the host knows.
+const SweepSize = SweepLen * store.SizeSettle
+
+// SweepLen is how many entries one Sweep drops; the rest follows in the next, so that the append lock is
 // never held for long.
-const sweepLen = 1024
+const SweepLen = 1024
 
-// Sweep drops expired entries from the fronts and asks for the next Sweep. Call Wake once the append lock
-// is free.
+// Sweep drops expired entries from the fronts, enforces the bounds where Append could not, and asks for
+// the next Sweep. Call Wake once the append lock is free.
 func (m *Mailbox) Sweep(b *store.Batch) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.sweepAt = 0
-	now := m.host.Now()
 	s := settler{m: m, b: b}
-	left := sweepLen
+	left := SweepLen - m.expireLocked(&s, SweepLen)
+	s.end() // what is dropped next may lie behind others of its lane
+	if m.dropsLocked() && m.overLocked(0, 0) {
+		m.trimLocked(&s, left, false)
+	}
+	s.end()
+	if s.runs > 0 && len(m.consumers) > 0 {
+		m.store.Notify(&m.waiter) // what stands behind may go when this is on disk
+	}
+	m.wishSweepLocked()
+	m.mu.Unlock()
+	s.finish()
+}
+
+// expireLocked drops up to limit expired fronts and returns how many there were.
+func (m *Mailbox) expireLocked(s *settler, limit int) (n int) {
+	now := m.host.Now()
 	for _, l := range m.lanes {
-		for ; left > 0; left-- {
-			it := l.head.front()
+		for n < limit {
+			it := l.unsent()
 			if it == nil {
 				break
 			}
 			if d := deadline(&it.Entry); d == 0 || d > now {
 				break
 			}
-			m.dropFrontLocked(l, &s, ReasonExpired)
+			if l.due.len() > 0 {
+				m.keep(it, -1)
+			}
+			gone := l.popUnsent()
+			m.count(&gone, -1)
+			if gone.durable && m.policy.Identifiers > 0 {
+				l.barrier = s.b.LSN()
+			}
+			s.drop(l, &gone, ReasonExpired)
+			n++
 		}
-		if l.head.len() == 0 && l.gap.count > 0 {
-			m.loadLocked()
+		if l.onlyOnDisk() {
+			m.loadLocked(l)
 		}
 	}
-	s.end()
-	m.wishSweepLocked()
+	return n
 }

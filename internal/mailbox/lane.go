@@ -1,8 +1,6 @@
 package mailbox
 
 import (
-	"container/heap"
-
 	"emanet/internal/store"
 )
 
@@ -27,10 +25,16 @@ func (it *item) memory() int64 {
 // lane is the ready entries of one priority.
 type lane struct {
 	priority uint8
-	returned returned // was in flight; neither dropped nor expired
-	head     deque    // was never handed out
+	returned returned // was sent; neither dropped nor expired, and not counted by the bounds
+	due      deque    // of a session: never sent, but within its consumer's window, so not dropped either
+	head     deque    // never sent
 	gap      gap
 	tail     deque // only used while there is a gap
+	// assigned is the highest seq ever handed out. Above it nothing lies outside due, head, gap and tail.
+	assigned uint64
+	// barrier is the batch that removed the front last. What stood behind it is sent after its flush only:
+	// else a crash could bring the removed entry back behind what was sent (ADR 0002, R1).
+	barrier store.LSN
 }
 
 // gap is what is ready but only on disk: seqs strictly between after and before.
@@ -52,25 +56,35 @@ func (l *lane) push(it item) {
 	l.tail.pushBack(it)
 }
 
-// front is the next to go in memory, or nil: then, if there is a gap, it is to be loaded first.
-func (l *lane) front() *item {
-	if len(l.returned) > 0 {
-		return &l.returned[0]
+// unsent is the first in memory of those never sent, or nil.
+func (l *lane) unsent() *item {
+	if it := l.due.front(); it != nil {
+		return it
 	}
 	return l.head.front()
 }
 
-// popFront removes what front showed.
-func (l *lane) popFront() item {
-	if len(l.returned) > 0 {
-		return heap.Pop(&l.returned).(item)
+func (l *lane) popUnsent() item {
+	if l.due.len() > 0 {
+		return l.due.popFront()
 	}
 	return l.head.popFront()
 }
 
-// giveBack puts an entry that was in flight at its original position: before all of head, whose entries
-// are later for having never been handed out.
-func (l *lane) giveBack(it item) { heap.Push(&l.returned, it) }
+// front is the next to go in memory, or nil: then, if there is a gap, it is to be loaded first.
+func (l *lane) front() *item {
+	it := l.unsent()
+	if len(l.returned) > 0 && (it == nil || l.returned[0].Seq < it.Seq) {
+		return &l.returned[0]
+	}
+	return it
+}
+
+// inMemory counts what lies before the gap and was never sent.
+func (l *lane) inMemory() int { return l.due.len() + l.head.len() }
+
+// onlyOnDisk: the first that was never sent is to be loaded.
+func (l *lane) onlyOnDisk() bool { return l.gap.count > 0 && l.inMemory() == 0 }
 
 // closeGap joins tail to head once nothing lies between.
 func (l *lane) closeGap() {
@@ -80,118 +94,60 @@ func (l *lane) closeGap() {
 	}
 }
 
-// returned is a heap by seq.
+// returned is a binary heap by seq.
 type returned []item
 
-func (r returned) Len() int           { return len(r) }
-func (r returned) Less(i, j int) bool { return r[i].Seq < r[j].Seq }
-func (r returned) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
-func (r *returned) Push(x any)        { *r = append(*r, x.(item)) }
-func (r *returned) Pop() any {
-	old := *r
-	it := old[len(old)-1]
-	old[len(old)-1] = item{}
-	*r = old[:len(old)-1]
-	return it
+func (r *returned) push(it item) {
+	*r = append(*r, it)
+	r.up(len(*r) - 1)
 }
 
-// chunkLen is how many items one allocation of a deque holds: large enough that the cost per entry
-// vanishes; the first chunk of a mailbox is small, for most mailboxes hold little.
-const chunkLen = 128
+func (r *returned) pop() item { return r.remove(0) }
 
-// deque is a list of chunks. Its zero value is empty.
-type deque struct {
-	chunks [][]item // filled to len; the first from off on
-	off    int
-	n      int
-}
-
-func (d *deque) len() int { return d.n }
-
-func (d *deque) pushBack(it item) {
-	last := len(d.chunks) - 1
+// remove takes the i-th out.
+func (r *returned) remove(i int) item {
+	h := *r
+	last := len(h) - 1
+	it := h[i]
+	h[i] = h[last]
+	h[last] = item{} // the message may go
+	*r = h[:last]
 	switch {
-	case last < 0:
-		d.chunks = append(d.chunks, make([]item, 0, 4))
-		last = 0
-	case len(d.chunks[last]) >= chunkLen:
-		d.chunks = append(d.chunks, make([]item, 0, chunkLen))
-		last++
-	}
-	d.chunks[last] = append(d.chunks[last], it)
-	d.n++
-}
-
-func (d *deque) front() *item {
-	if d.n == 0 {
-		return nil
-	}
-	return &d.chunks[0][d.off]
-}
-
-func (d *deque) popFront() item {
-	it := d.chunks[0][d.off]
-	d.chunks[0][d.off] = item{} // the message may go
-	d.off++
-	d.n--
-	if d.off == len(d.chunks[0]) {
-		d.dropChunk()
+	case last == 0 && cap(h) > keptChunk:
+		*r = nil
+	case i < last:
+		r.down(i)
+		r.up(i)
 	}
 	return it
 }
 
-func (d *deque) dropChunk() {
-	d.off = 0
-	if len(d.chunks) == 1 {
-		d.chunks[0] = d.chunks[0][:0] // kept: a mailbox that runs empty all the time allocates nothing
-		return
+func (r *returned) up(i int) {
+	h := *r
+	for i > 0 {
+		parent := (i - 1) / 2
+		if h[parent].Seq < h[i].Seq {
+			return
+		}
+		h[parent], h[i] = h[i], h[parent]
+		i = parent
 	}
-	d.chunks[0] = nil
-	d.chunks = d.chunks[1:]
 }
 
-// join appends all of other, which is empty afterwards.
-func (d *deque) join(other *deque) {
-	if other.n == 0 {
-		return
-	}
-	if d.n == 0 {
-		*d, *other = *other, deque{}
-		return
-	}
-	if other.off > 0 {
-		other.chunks[0] = other.chunks[0][other.off:]
-	}
-	d.chunks = append(d.chunks, other.chunks...)
-	d.n += other.n
-	*other = deque{}
-}
-
-// split keeps the first keep items and returns the rest.
-func (d *deque) split(keep int) deque {
-	var rest deque
-	if d.n <= keep {
-		return rest
-	}
-	at := d.off + keep
-	for i, c := range d.chunks {
-		if at >= len(c) {
-			at -= len(c)
-			continue
+func (r *returned) down(i int) {
+	h := *r
+	for {
+		child := 2*i + 1
+		if child >= len(h) {
+			return
 		}
-		rest.chunks = append(rest.chunks, append([]item(nil), c[at:]...))
-		rest.chunks = append(rest.chunks, d.chunks[i+1:]...)
-		rest.n = d.n - keep
-		clear(c[at:])
-		d.chunks = append([][]item(nil), d.chunks[:i]...)
-		if at > 0 {
-			d.chunks = append(d.chunks, c[:at])
+		if child+1 < len(h) && h[child+1].Seq < h[child].Seq {
+			child++
 		}
-		if keep == 0 {
-			d.off = 0
+		if h[i].Seq < h[child].Seq {
+			return
 		}
-		d.n = keep
-		return rest
+		h[i], h[child] = h[child], h[i]
+		i = child
 	}
-	panic("mailbox: deque holds less than its count")
 }

@@ -8,9 +8,10 @@
 //
 // Memory. A lane (one priority) is
 //
-//	returned | head | gap | tail
+//	returned | due | head | gap | tail
 //
-// in order of seq: what was in flight and came back; the next to go; what is only on disk; the newest.
+// in order of seq, but that returned may reach behind the front of head: what was sent and came back; what
+// is within a session's window; the next to go; what is only on disk; the newest.
 // An entry enters at the tail (at the head while there is no gap), leaves memory into the gap when it is
 // folded and memory is short (Evict), and is paged in at the head before it is due.
 package mailbox
@@ -41,16 +42,18 @@ const (
 type Policy struct {
 	// Durable mailboxes write their entries and settlements to the store.
 	Durable bool
-	// MaxEntries and MaxBytes bound what is ready (in flight comes on top: it is never dropped); 0 is no bound.
+	// MaxEntries and MaxBytes bound what is ready and was never sent; 0 is no bound. What was sent comes on
+	// top, for it is never dropped, and so do the first Credit entries of an attached session.
 	MaxEntries uint64
 	MaxBytes   int64
 	Overflow   Overflow
 	// Identifiers > 0: an entry's delivery key is seq mod Identifiers, and an entry whose key is still in
-	// use waits. MQTT: 65,535, the packet identifier is key + 1. 0: the key is the seq.
+	// use waits. MQTT: 65,535, the packet identifier is key + 1. Such a mailbox is a session: it has one
+	// consumer at a time and one lane. 0: the key is the seq.
 	Identifiers uint64
 	// CountDeliveries records each requeue, so that a delivery count survives a crash.
 	CountDeliveries bool
-	// SingleActive hands entries to the first consumer only.
+	// SingleActive hands entries to one consumer only, the first that came; when it leaves, to the next.
 	SingleActive bool
 	// DeadLetterExpired moves what expired to where the Host routes it.
 	DeadLetterExpired bool
@@ -73,8 +76,8 @@ func (r Reason) String() string {
 	return [...]string{"overflow", "expired", "purged", "rejected"}[r]
 }
 
-// Host is what a mailbox needs from its owner. Its methods are called with the mailbox's lock held and
-// must neither block nor call back into it.
+// Host is what a mailbox needs from its owner. Its methods may be called with the mailbox's lock held and,
+// but for DeadLetter, must not call back into it; none may block.
 type Host interface {
 	// Now is the broker's clock, Unix ms.
 	Now() int64
@@ -82,9 +85,11 @@ type Host interface {
 	SweepAt(m *Mailbox, at int64)
 	// Dropped tells of n entries that were removed for a reason, for counters and logs.
 	Dropped(m *Mailbox, r Reason, n uint64)
-	// DeadLetter moves an entry that is being dropped: the Host appends it elsewhere in the same batch.
+	// DeadLetter moves an entry that is being dropped: the Host appends it elsewhere in the same batch. It
+	// may be to this mailbox again; cycles are the Host's to break.
 	DeadLetter(b *store.Batch, m *Mailbox, e *store.Entry, r Reason)
-	// LoadFailed tells that pages could not be read; the mailbox tries again at the next occasion.
+	// LoadFailed tells that pages could not be read; the mailbox tries again at the next occasion, for which
+	// it asks by SweepAt.
 	LoadFailed(m *Mailbox, err error)
 }
 
@@ -101,18 +106,21 @@ type Mailbox struct {
 	lanes     []*lane            // priority descending
 	flights   map[uint64]*flight // by delivery key
 	spare     []*flight          // freed, for reuse
-	consumers []*Consumer        // consumer priority descending; rotation within one priority
-	rotation  int
-	settling  []settlement // in order of LSN
-	ready     uint64       // entries of all lanes, gaps included
-	bytes     int64        // their Cost
-	memory    int64        // about the bytes that entries in memory occupy, in flight included
-	sentHigh  uint64       // entries up to this seq were sent before a restart
-	sentFirst int          // so many entries from the front were (attached at the crash)
-	restored  uint64       // nextSeq at the restart: what came later was not sent before it
-	sweepAt   int64        // when Sweep is due by what the host was told, 0 for never
-	loading   bool
-	purged    bool // Purge came while a load was under way: what it brings is void
+	consumers []*Consumer        // in the order they came, with SingleActive the active one first
+	turn      uint64             // counts assignments, for the rotation
+	settling  []settlement       // in order of LSN
+	ready     uint64             // entries of all lanes, gaps included
+	bytes     int64              // their Cost
+	kept      uint64             // those of returned and due, which no bound counts
+	keptBytes int64
+	memory    int64  // about the bytes that entries in memory occupy, in flight included
+	high      uint64 // highest seq known to have been sent, ever
+	sentHigh  uint64 // entries up to this seq were sent before a restart
+	sentFirst int    // so many entries more, from the front, may have been (attached at the crash)
+	restored  uint64 // nextSeq at the restart: what came later was not sent before it
+	sweepAt   int64  // when Sweep is due by what the host was told, 0 for never
+	loading   *lane  // whose gap is being read, nil for none
+	purged    bool   // Purge came while a load was under way: what it brings is void
 	closed    bool
 }
 
@@ -120,6 +128,7 @@ type Mailbox struct {
 type flight struct {
 	item
 	consumer *Consumer
+	taken    bool // by this consumer
 	settled  bool // its settlement waits for the flush; the key is not free before
 }
 
@@ -139,73 +148,24 @@ func New(st store.Store, host Host, id uint64, p Policy) *Mailbox {
 	return m
 }
 
-// Sent tells what a restored mailbox's consumer had been sent before the restart: everything up to High
-// and, when it was attached at a crash and nobody knows, the First entries from the front with seqs below
-// Before (0: below the next seq).
-type Sent struct {
-	High   uint64
-	First  int
-	Before uint64
-}
-
-// Restore makes a mailbox from what the store found at start.
-func Restore(st store.Store, host Host, s store.MailboxState, sent Sent, p Policy) *Mailbox {
-	p.Durable = true
-	m := New(st, host, s.ID, p)
-	m.nextSeq = max(s.NextSeq, 1)
-	m.restored, m.sentHigh, m.sentFirst = m.nextSeq, sent.High, sent.First
-	if sent.Before != 0 {
-		m.restored = min(sent.Before, m.nextSeq)
-	}
-	for i := range s.Lanes {
-		m.restoreLane(&s.Lanes[i])
-	}
-	return m
-}
-
-func (m *Mailbox) restoreLane(s *store.LaneState) {
-	l := m.lane(s.Priority)
-	l.gap = gap{count: s.Count, bytes: s.Bytes, after: 0, before: m.nextSeq, gone: s.Gone, changed: s.Changed}
-	m.ready += s.Count
-	m.bytes += s.Bytes
-	if len(s.Tail) > 0 {
-		l.gap.before = s.Tail[0].Seq
-	}
-	for i := range s.Tail {
-		it := item{Entry: s.Tail[i].Entry, lsn: s.Tail[i].LSN, durable: true}
-		m.count(&it, +1)
-		m.restoreItem(l, it)
-	}
-	m.wishSweepLocked()
-}
-
-// restoreItem places an entry met in order from the front. What was sent before the restart goes to
-// returned, where nothing drops or expires it.
-func (m *Mailbox) restoreItem(l *lane, it item) {
-	if l.gap.count == 0 {
-		m.markSent(&it)
-	}
-	if it.sent {
-		l.giveBack(it)
-		return
-	}
-	l.push(it)
-}
-
-// markSent notes on an entry met in order from the front whether it was sent before a restart.
-func (m *Mailbox) markSent(it *item) {
-	if m.sentFirst > 0 && it.Seq < m.restored {
-		m.sentFirst--
-		it.sent = true
-	}
-	it.sent = it.sent || it.Seq <= m.sentHigh
-}
-
 // count adds (+1) or removes (-1) an item of memory to what is ready.
 func (m *Mailbox) count(it *item, sign int64) {
 	m.ready += uint64(sign)
 	m.bytes += sign * store.Cost(it.Message)
 	m.memory += sign * it.memory()
+}
+
+// keep adds (+1) or removes (-1) an item of returned or due.
+func (m *Mailbox) keep(it *item, sign int64) {
+	m.kept += uint64(sign)
+	m.keptBytes += sign * store.Cost(it.Message)
+}
+
+// giveBack puts an entry that was sent at its original position.
+func (m *Mailbox) giveBack(l *lane, it item) {
+	m.keep(&it, +1)
+	l.returned.push(it)
+	l.assigned = max(l.assigned, it.Seq)
 }
 
 // lane finds or makes the lane of a priority; there is nearly always one.
@@ -263,10 +223,10 @@ func (m *Mailbox) Close() {
 	m.closed = true
 	for _, c := range m.consumers {
 		c.closed = true
-		c.queue = nil
+		c.queue, c.unsent = nil, 0
 	}
-	m.lanes, m.flights, m.consumers, m.settling = nil, nil, nil, nil
-	m.ready, m.bytes, m.memory = 0, 0, 0
+	m.lanes, m.flights, m.consumers, m.settling, m.spare = nil, nil, nil, nil, nil
+	m.ready, m.bytes, m.memory, m.kept, m.keptBytes = 0, 0, 0, 0, 0
 }
 
 func (m *Mailbox) String() string { return fmt.Sprintf("mailbox %d", m.id) }

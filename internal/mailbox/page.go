@@ -17,50 +17,54 @@ const (
 // prefetchLocked loads the next entries of a lane whose memory runs low while somebody consumes.
 func (m *Mailbox) prefetchLocked() {
 	for _, l := range m.lanes {
-		if l.gap.count > 0 && l.head.len() < loadLow {
-			m.loadLocked()
+		if l.gap.count > 0 && l.inMemory() < loadLow {
+			m.loadLocked(l)
 			return
 		}
 	}
 }
 
-// loadLocked starts reading the front of the first lane that needs it, on a goroutine of its own. One
-// load runs at a time; when it is done it dispatches.
-func (m *Mailbox) loadLocked() {
-	if m.loading || m.closed {
+// loadLocked starts reading the front of a lane's gap, on a goroutine of its own. One load runs at a time;
+// when it is done, it dispatches and looks for the next.
+func (m *Mailbox) loadLocked(l *lane) {
+	if m.loading != nil || m.closed || l.gap.count == 0 {
 		return
 	}
-	for _, l := range m.lanes {
-		if l.gap.count > 0 && l.head.len() < loadLow {
-			m.loading = true
-			go m.load(l, l.gap.after, l.gap.before)
-			return
-		}
-	}
+	m.loading = l
+	go m.load(l, l.gap.after, l.gap.before)
 }
+
+// retryLoad is after how many milliseconds a failed load is tried again, by way of Sweep.
+const retryLoad = 1000
 
 func (m *Mailbox) load(l *lane, after, before uint64) {
 	entries, err := m.store.ReadEntries(m.id, l.priority, after, before, loadLen)
 	m.mu.Lock()
-	m.loading = false
-	if purged := m.purged; m.closed || purged {
-		m.purged = false
-		m.mu.Unlock()
-		m.wake(m.store.Flushed())
-		return
-	}
-	if err != nil {
+	void := m.closed || m.purged
+	m.loading, m.purged = nil, false
+	if err != nil && !void {
+		m.sweepByLocked(m.host.Now() + retryLoad)
 		m.mu.Unlock()
 		m.host.LoadFailed(m, err)
 		return
 	}
-	m.installLocked(l, entries)
-	over := m.overLocked(0, 0)
-	m.mu.Unlock()
-	if over {
-		m.trim()
+	if !void {
+		m.installLocked(l, entries)
+		m.afterLoadLocked()
 	}
+	m.mu.Unlock()
 	m.wake(m.store.Flushed())
+}
+
+// afterLoadLocked asks for what waited for the load: the bounds, and the fronts of other lanes.
+func (m *Mailbox) afterLoadLocked() {
+	if m.dropsLocked() && m.overLocked(0, 0) {
+		m.sweepNowLocked()
+	}
+	m.wishSweepLocked()
+	if m.sweepAt != 0 && slices.ContainsFunc(m.lanes, (*lane).onlyOnDisk) {
+		m.sweepNowLocked()
+	}
 }
 
 // installLocked puts loaded entries at the end of head.
@@ -74,34 +78,28 @@ func (m *Mailbox) installLocked(l *lane, entries []store.Entry) {
 		}
 		l.gap.change(e)
 		it := item{Entry: *e, durable: true}
+		if l.gap.count == 0 { // there but not counted: believe the pages
+			l.gap.count++
+			m.ready++
+		}
 		l.gap.count--
 		l.gap.bytes -= store.Cost(it.Message)
 		m.memory += it.memory()
 		m.markSent(&it)
 		if it.sent {
-			l.giveBack(it)
+			m.giveBack(l, it)
 			continue
 		}
 		l.head.pushBack(it)
 	}
-	if last && l.gap.count > 0 { // counted but not there: believe the pages
+	if last { // counted but not there: believe the pages
 		m.ready -= l.gap.count
-		m.bytes -= l.gap.bytes
 		l.gap.count = 0
 	}
 	if l.gap.count == 0 {
+		m.bytes -= l.gap.bytes
 		m.closeGapLocked(l)
 	}
-}
-
-// closeGapLocked joins the tail to the head; at a restart its first entries may have been sent before.
-func (m *Mailbox) closeGapLocked(l *lane) {
-	for l.tail.len() > 0 && l.tail.front().Seq < m.restored && (m.sentFirst > 0 || l.tail.front().Seq <= m.sentHigh) {
-		it := l.tail.popFront()
-		m.markSent(&it)
-		l.giveBack(it)
-	}
-	l.closeGap()
 }
 
 func (g *gap) isGone(seq uint64) bool {
@@ -130,25 +128,12 @@ func (g *gap) change(e *store.Entry) {
 	g.changed = g.changed[i:]
 }
 
-// trim enforces the bounds after a load, in a batch of its own. If the store is not to be had the mailbox
-// overshoots until the next append.
-func (m *Mailbox) trim() {
-	b, err := m.store.Begin(store.Control, loadLen*store.SizeSettle)
-	if err != nil {
-		return
-	}
-	m.mu.Lock()
-	m.trimLocked(b)
-	m.mu.Unlock()
-	b.Commit()
-}
-
 // Evict lets entries leave memory that are folded (their batch is at most folded), keeping the next keep of
 // each lane, and returns about how many bytes that freed.
 func (m *Mailbox) Evict(folded store.LSN, keep int) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.policy.Durable || m.closed || m.loading {
+	if !m.policy.Durable || m.closed || m.loading != nil {
 		return 0
 	}
 	before := m.memory

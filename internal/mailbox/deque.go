@@ -1,0 +1,139 @@
+package mailbox
+
+// chunkLen is how many items one allocation of a deque holds: large enough that the cost per entry
+// vanishes; the first chunk of a mailbox is small, for most mailboxes hold little.
+const chunkLen = 128
+
+// keptChunk is the capacity up to which an empty deque keeps its last chunk: a mailbox that runs empty all
+// the time allocates nothing, and a hundred thousand idle ones hold little.
+const keptChunk = 16
+
+// deque is a list of chunks. Its zero value is empty.
+type deque struct {
+	chunks [][]item // filled to len; the first from off on
+	off    int
+	n      int
+}
+
+func (d *deque) len() int { return d.n }
+
+func (d *deque) pushBack(it item) {
+	last := len(d.chunks) - 1
+	switch {
+	case last < 0:
+		d.chunks = append(d.chunks, make([]item, 0, 4))
+		last = 0
+	case len(d.chunks[last]) >= chunkLen:
+		d.chunks = append(d.chunks, make([]item, 0, chunkLen))
+		last++
+	}
+	d.chunks[last] = append(d.chunks[last], it)
+	d.n++
+}
+
+// pushFront takes back what was popped.
+func (d *deque) pushFront(it item) {
+	if d.n == 0 {
+		d.chunks, d.off = nil, 0
+		d.pushBack(it)
+		return
+	}
+	if d.off == 0 {
+		d.chunks = append(d.chunks, nil)
+		copy(d.chunks[1:], d.chunks)
+		d.chunks[0] = make([]item, chunkLen)
+		d.off = chunkLen
+	}
+	d.off--
+	d.chunks[0][d.off] = it
+	d.n++
+}
+
+func (d *deque) front() *item {
+	if d.n == 0 {
+		return nil
+	}
+	return &d.chunks[0][d.off]
+}
+
+func (d *deque) popFront() item {
+	it := d.chunks[0][d.off]
+	d.chunks[0][d.off] = item{} // the message may go
+	d.off++
+	d.n--
+	if d.off == len(d.chunks[0]) {
+		d.dropChunk()
+	}
+	return it
+}
+
+func (d *deque) popBack() item {
+	last := len(d.chunks) - 1
+	c := d.chunks[last]
+	it := c[len(c)-1]
+	c[len(c)-1] = item{}
+	d.chunks[last] = c[:len(c)-1]
+	d.n--
+	switch {
+	case d.n == 0:
+		*d = deque{}
+	case len(d.chunks[last]) == 0:
+		d.chunks = d.chunks[:last]
+	}
+	return it
+}
+
+func (d *deque) dropChunk() {
+	d.off = 0
+	if len(d.chunks) == 1 {
+		if cap(d.chunks[0]) > keptChunk {
+			d.chunks = nil
+			return
+		}
+		d.chunks[0] = d.chunks[0][:0]
+		return
+	}
+	d.chunks[0] = nil
+	d.chunks = d.chunks[1:]
+}
+
+// join appends all of other, which is empty afterwards.
+func (d *deque) join(other *deque) {
+	switch {
+	case other.n == 0:
+		return
+	case d.n == 0:
+		*d = *other
+	default:
+		other.chunks[0] = other.chunks[0][other.off:]
+		d.chunks = append(d.chunks, other.chunks...)
+		d.n += other.n
+	}
+	*other = deque{}
+}
+
+// split keeps the first keep items, at least one, and returns the rest.
+func (d *deque) split(keep int) deque {
+	var rest deque
+	if d.n <= keep {
+		return rest
+	}
+	at := d.off + keep
+	for i, c := range d.chunks {
+		if at >= len(c) {
+			at -= len(c)
+			continue
+		}
+		rest.chunks = append(rest.chunks, append([]item(nil), c[at:]...))
+		rest.chunks = append(rest.chunks, d.chunks[i+1:]...)
+		rest.n = d.n - keep
+		clear(c[at:])
+		d.chunks = append([][]item(nil), d.chunks[:i]...)
+		if at > 0 {
+			d.chunks = append(d.chunks, c[:at])
+		}
+		d.n = keep
+		return rest
+	}
+	panic("mailbox: deque holds less than its count")
+}
