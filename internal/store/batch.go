@@ -18,6 +18,7 @@ type Sealer interface {
 // append lock: its methods cost an append of a few bytes each and never fail. Sizes are in SizeXxx.
 type Batch struct {
 	buf         []byte
+	base        int // length of buf before this batch
 	lsn         LSN
 	sealer      Sealer
 	nextMessage uint64 // id the next Message gets
@@ -31,13 +32,22 @@ func NewBatch(s Sealer, nextMessage, nextMailbox uint64) *Batch {
 }
 
 // Reset is for engines: the batch now appends to buf and will be committed as lsn.
-func (b *Batch) Reset(buf []byte, lsn LSN) { b.buf, b.lsn, b.lastMessage = buf, lsn, 0 }
+func (b *Batch) Reset(buf []byte, lsn LSN) { b.buf, b.base, b.lsn, b.lastMessage = buf, len(buf), lsn, 0 }
 
 // LSN is the number that Commit will return.
 func (b *Batch) LSN() LSN { return b.lsn }
 
-// Commit ends the batch: LSN is its number, and the append lock is released. An empty batch is fine.
-func (b *Batch) Commit() LSN { buf := b.buf; b.buf = nil; return b.sealer.Commit(buf) }
+// Commit ends the batch: it returns its LSN, or 0 when it holds nothing and there is nothing to wait for.
+// The append lock is released.
+func (b *Batch) Commit() LSN {
+	buf := b.buf
+	b.buf = nil
+	if len(buf) == b.base {
+		b.sealer.Abort()
+		return 0
+	}
+	return b.sealer.Commit(buf)
+}
 
 // Abort ends the batch without a trace. Ids given by it may be given again.
 func (b *Batch) Abort() { b.buf = nil; b.sealer.Abort() }
@@ -161,6 +171,13 @@ func (b *Batch) Delete(kind, key string) {
 	b.buf = append(b.buf, byte(OpDelete))
 	b.buf = appendString(b.buf, kind)
 	b.buf = appendString(b.buf, key)
+}
+
+// DeletePrefix removes all topology records of a kind whose keys begin with prefix.
+func (b *Batch) DeletePrefix(kind, prefix string) {
+	b.buf = append(b.buf, byte(OpDeletePrefix))
+	b.buf = appendString(b.buf, kind)
+	b.buf = appendString(b.buf, prefix)
 }
 
 // Retain makes m its topic's retained message. When m is this batch's last Message the body is not

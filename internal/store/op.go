@@ -25,6 +25,7 @@ const (
 	OpUnreceived    OpKind = 12
 	OpMailboxCreate OpKind = 13
 	OpMailboxDelete OpKind = 14
+	OpDeletePrefix  OpKind = 15
 )
 
 // Op is one decoded operation; which fields count depends on Kind. Slices alias the record.
@@ -108,7 +109,7 @@ func (o *Ops) decode(kind OpKind) {
 		op.Deliveries = uint32(o.uvarint())
 	case OpPut:
 		op.RecordKind, op.Key, op.Value = o.bytes(), o.bytes(), o.bytes()
-	case OpDelete:
+	case OpDelete, OpDeletePrefix: // Key is then the prefix
 		op.RecordKind, op.Key = o.bytes(), o.bytes()
 	case OpRetain:
 		op.Body = o.body()

@@ -29,6 +29,9 @@ type LSN = journal.LSN
 // Waiter is told when a group is flushed; see Store.Notify.
 type Waiter = journal.Waiter
 
+// RoomWaiter is told when a refused Begin would succeed; see Store.NotifyRoom.
+type RoomWaiter = journal.RoomWaiter
+
 // Class says what a batch may do when room is short.
 type Class = journal.Class
 
@@ -67,15 +70,22 @@ type Store interface {
 	// has) and opens the store for batches. Nobody may be answered before.
 	Start() error
 
+	// LastTime is the newest wall time found on disk by Load, Unix ms, 0 for none: the broker's clock never
+	// starts before it.
+	LastTime() int64
+
 	// Begin takes the append lock and returns the batch to fill; the caller ends it by Commit or Abort.
 	// size is an upper bound of the bytes it will take (Batch methods say theirs). On error no lock is held.
 	Begin(c Class, size int) (*Batch, error)
 	// Notify, called between Begin and Commit, has w.F called once after this batch's group is flushed.
 	// The same Waiter given several times in one group is called once. F must not block.
 	Notify(w *Waiter)
-	// NotifyRoom has w.F called once when Begin(Publish) has a chance again after ErrFull or ErrBusy,
+	// NotifyTail has w.F called once when everything appended so far is flushed; false: it is already, and
+	// w is not called. Not between Begin and Commit.
+	NotifyTail(w *Waiter) bool
+	// NotifyRoom has w.F called once when Begin(w.Class, w.Size) has a chance again after ErrFull or ErrBusy,
 	// at once if it has already.
-	NotifyRoom(w *Waiter)
+	NotifyRoom(w *RoomWaiter)
 	// Flushed is the highest durable LSN; Appended the highest given.
 	Flushed() LSN
 	Appended() LSN

@@ -1,0 +1,206 @@
+// Package broker takes a publish to all its recipients: match, append, deliver (DESIGN 2). It owns the
+// sessions, their subscriptions, wills and the retained values, and knows no wire: protocol servers hold a
+// Client per connection and are told through its Receiver.
+//
+// The append lock (store.Begin) guards all topology: sessions, who is attached, subscriptions, retained
+// values, received packet ids. What changes between Begin and Commit stands on disk in that order. Fields
+// say "append lock" where they are read or written under it alone.
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"emanet/internal/mailbox"
+	"emanet/internal/message"
+	"emanet/internal/store"
+	"emanet/internal/topic"
+)
+
+// Options are limits and policies. Zero values mean no bound.
+type Options struct {
+	MaxQueued    uint64 // entries that wait for one session
+	RejectNew    bool   // above it refuse the publish instead of dropping the oldest
+	MaxRetained  int    // retained messages
+	MaxSubs      int    // subscriptions of one session
+	MemoryBudget int64  // bytes of waiting messages in memory before they are left to the disk
+	UnsentMax    int64  // bytes handed to a connection and not yet written
+	Logger       *slog.Logger
+	WallClock    func() time.Time // for tests; default time.Now
+}
+
+// Never is the expiry of a session that stays for good.
+const Never = ^uint32(0)
+
+// Broker is the heart. Open makes one.
+type Broker struct {
+	store     store.Store
+	opt       Options
+	log       *slog.Logger
+	started   time.Time // monotonic
+	startedAt int64     // the clock's value then, Unix ms
+
+	subs     topic.Trie[*Session, *Subscription]
+	retained topic.Values[*message.Message] // written under the append lock
+	sessions map[string]*Session            // append lock
+	count    atomic.Int64                   // len(sessions)
+	due      *deadlines
+	counters Counters
+	found    Found
+
+	dropLog    deadline // one line a second at most about dropped messages
+	dropClient atomic.Pointer[string]
+	dropLogged uint64
+}
+
+// Found is what a start found on disk.
+type Found struct {
+	Sessions int
+	Messages uint64
+	Retained int
+}
+
+// Counters count since the start.
+type Counters struct {
+	Published      atomic.Uint64 // publishes taken in
+	Refused        atomic.Uint64 // publishes refused by a bound
+	Unmatched      atomic.Uint64 // publishes nobody had subscribed to
+	Queued         atomic.Uint64 // entries put into mailboxes
+	Live           atomic.Uint64 // messages handed to connections without a mailbox
+	Dropped        [mailbox.Reasons]atomic.Uint64
+	Takeovers      atomic.Uint64
+	WillsPublished atomic.Uint64
+	SessionsEnded  atomic.Uint64
+}
+
+// Open loads the state from st, makes it durable and starts the clock. The broker does not close st.
+func Open(st store.Store, opt Options) (*Broker, error) {
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.WallClock == nil {
+		opt.WallClock = time.Now
+	}
+	if opt.UnsentMax == 0 {
+		opt.UnsentMax = 256 << 10
+	}
+	b := &Broker{store: st, opt: opt, log: opt.Logger, sessions: make(map[string]*Session)}
+	b.dropLog.run = b.logDrops
+	l := newLoader(b)
+	if err := st.Load(l); err != nil {
+		return nil, fmt.Errorf("load: %w", err)
+	}
+	// A clock that was set back, or never set (1970), expires nothing: it goes on from the last time on disk.
+	b.started, b.startedAt = time.Now(), max(opt.WallClock().UnixMilli(), st.LastTime())
+	b.due = newDeadlines(b.Now)
+	if err := l.finish(); err != nil {
+		return nil, fmt.Errorf("load: %w", err)
+	}
+	if err := st.Start(); err != nil {
+		return nil, fmt.Errorf("start: %w", err)
+	}
+	st.OnFold(b.evict)
+	if err := l.settle(); err != nil {
+		return nil, fmt.Errorf("start: %w", err)
+	}
+	go b.due.loop()
+	return b, nil
+}
+
+// Close stops what runs by time. Connections must have been detached; the store is the caller's.
+func (b *Broker) Close() { b.due.close() }
+
+// Now is the broker's clock, Unix ms: it only goes forward while the process runs.
+func (b *Broker) Now() int64 { return b.startedAt + time.Since(b.started).Milliseconds() }
+
+// Found tells what Open found on disk.
+func (b *Broker) Found() Found { return b.found }
+
+// Counters are live.
+func (b *Broker) Counters() *Counters { return &b.counters }
+
+// Flushed is the highest LSN on disk: answers up to it may go out.
+func (b *Broker) Flushed() store.LSN { return b.store.Flushed() }
+
+// Gauges are sizes as of now.
+type Gauges struct {
+	Sessions, Subscriptions, Retained int
+	Pending                           uint64 // ready and in flight
+	Memory                            int64
+}
+
+// Gauges walks over all sessions: for a metrics page, not for a hot path.
+func (b *Broker) Gauges() Gauges {
+	g := Gauges{Subscriptions: b.subs.Len(), Retained: b.retained.Len()}
+	for _, s := range b.listSessions() {
+		st := s.mailbox.Status()
+		g.Sessions++
+		g.Pending += st.Ready + st.InFlight
+		g.Memory += st.Memory
+	}
+	return g
+}
+
+// listSessions copies the registry under the append lock; nil when the store takes no batches any more.
+func (b *Broker) listSessions() []*Session {
+	batch, err := b.store.Begin(store.Control, 0)
+	if err != nil {
+		return nil
+	}
+	defer batch.Abort()
+	all := make([]*Session, 0, len(b.sessions))
+	for _, s := range b.sessions {
+		all = append(all, s)
+	}
+	return all
+}
+
+// evict lets bodies go that are on disk when memory is over its budget. The store calls it after a fold.
+func (b *Broker) evict(folded store.LSN) {
+	if b.opt.MemoryBudget <= 0 {
+		return
+	}
+	all := b.listSessions()
+	var used int64
+	for _, s := range all {
+		used += s.mailbox.Status().Memory
+	}
+	for _, s := range all {
+		if used <= b.opt.MemoryBudget/2 {
+			return
+		}
+		used -= s.mailbox.Evict(folded, evictKeep)
+	}
+}
+
+// evictKeep is how many of the next entries stay in memory: a consumer that comes finds them at once.
+const evictKeep = 256
+
+// ErrGone is what a Client gets whose session was taken over or ended.
+var ErrGone = errors.New("the session has another connection")
+
+// retryLater is when something that the store refused for now is tried again.
+const retryLater = 1000 // ms
+
+// noteDrop has the log tell of dropped messages before long. It may be called under any lock.
+func (b *Broker) noteDrop(clientID string) {
+	b.dropClient.Store(&clientID)
+	b.due.setEarlier(&b.dropLog, b.Now()+1000)
+}
+
+func (b *Broker) logDrops() {
+	attrs := []any{"client", *b.dropClient.Load()}
+	var total uint64
+	for r := range b.counters.Dropped {
+		n := b.counters.Dropped[r].Load()
+		total += n
+		if n > 0 {
+			attrs = append(attrs, mailbox.Reason(r).String(), n)
+		}
+	}
+	b.log.Warn("messages dropped", append(attrs, "now", total-b.dropLogged, "total", total)...)
+	b.dropLogged = total
+}

@@ -1,0 +1,109 @@
+package broker
+
+import (
+	"emanet/internal/mailbox"
+	"emanet/internal/store"
+)
+
+// ClientID of the session.
+func (c *Client) ClientID() string { return c.session.clientID }
+
+// Durable tells whether the session is on disk.
+func (c *Client) Durable() bool { return c.session.durable }
+
+// Take fetches what is to be sent next, as mailbox.Take.
+func (c *Client) Take(buf []mailbox.Delivery) []mailbox.Delivery {
+	return c.session.mailbox.Take(&c.consumer, buf)
+}
+
+// InFlight describes the delivery under a key (packet id - 1).
+func (c *Client) InFlight(key uint64) (store.Entry, bool) {
+	return c.session.mailbox.InFlight(&c.consumer, key)
+}
+
+// Settle ends deliveries: the client has them. Nobody waits for it; keys and credit are free when it is
+// on disk.
+func (c *Client) Settle(keys []uint64) error {
+	s := c.session
+	if len(keys) == 0 {
+		return nil
+	}
+	if !s.durable {
+		s.mailbox.Settle(nil, &c.consumer, keys)
+		s.mailbox.Wake()
+		return nil
+	}
+	b, err := c.broker.store.Begin(store.Control, len(keys)*store.SizeSettle)
+	if err != nil {
+		return err
+	}
+	s.mailbox.Settle(b, &c.consumer, keys)
+	if lsn := b.Commit(); lsn != 0 {
+		s.settledLSN.Store(uint64(lsn))
+	}
+	return nil
+}
+
+// SettledLSN is what an answer about a delivery that is no longer there waits for: its settlement may
+// not be on disk yet.
+func (c *Client) SettledLSN() store.LSN { return store.LSN(c.session.settledLSN.Load()) }
+
+// Release lets the body of a QoS 2 delivery go (PUBREC came). PUBREL waits for the LSN it returns. False:
+// there is no such delivery.
+func (c *Client) Release(key uint64) (store.LSN, bool, error) {
+	s := c.session
+	if !s.durable {
+		lsn, ok := s.mailbox.Release(nil, &c.consumer, key)
+		return lsn, ok, nil
+	}
+	b, err := c.broker.store.Begin(store.Control, store.SizeSmall)
+	if err != nil {
+		return 0, false, err
+	}
+	lsn, ok := s.mailbox.Release(b, &c.consumer, key)
+	c.await()
+	b.Commit()
+	return lsn, ok, nil
+}
+
+// Unreceive forgets an inbound QoS 2 packet id (PUBREL came). PUBCOMP waits for the LSN. False: it was not
+// known; the LSN then covers the last one forgotten, which it may have been.
+func (c *Client) Unreceive(packetID uint16) (store.LSN, bool, error) {
+	s := c.session
+	if !s.durable {
+		_, ok := s.received[packetID]
+		delete(s.received, packetID)
+		return 0, ok, nil
+	}
+	b, err := c.broker.store.Begin(store.Control, store.SizeSmall)
+	if err != nil {
+		return 0, false, err
+	}
+	if s.client != c {
+		b.Abort()
+		return 0, false, ErrGone
+	}
+	if _, ok := s.received[packetID]; !ok {
+		lsn := s.lastUnreceived
+		b.Abort()
+		return lsn, false, nil
+	}
+	delete(s.received, packetID)
+	b.Unreceived(s.mailbox.ID(), packetID)
+	s.lastUnreceived = b.LSN()
+	c.await()
+	return b.Commit(), true, nil
+}
+
+// Received is how many inbound QoS 2 messages are not released yet; they count for the receive maximum.
+func (c *Client) Received() int { return len(c.session.received) }
+
+// NotifyRoom has w.F called when a publish that was refused with ErrFull or ErrBusy has a chance again.
+func (b *Broker) NotifyRoom(w *store.RoomWaiter) { b.store.NotifyRoom(w) }
+
+// await has the receiver told when the batch being built is flushed.
+func (c *Client) await() { c.broker.store.Notify(&c.waiter) }
+
+// AwaitTail has the receiver told when all that is appended so far is flushed; false: it is already. It
+// is for answers that rest on somebody else's batch.
+func (c *Client) AwaitTail() bool { return c.broker.store.NotifyTail(&c.waiter) }

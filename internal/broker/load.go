@@ -1,0 +1,188 @@
+package broker
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"emanet/internal/mailbox"
+	"emanet/internal/message"
+	"emanet/internal/store"
+)
+
+// loader takes what the store found and, when all of it is there, puts it together: records, retained
+// values and mailboxes come in no particular order.
+type loader struct {
+	broker    *Broker
+	sessions  map[string]sessionRecord
+	subs      []subRecord
+	walks     map[string]walkRecord
+	wills     map[string]willRecord
+	mailboxes map[uint64]store.MailboxState
+	crashed   map[string]bool // sessions whose connection a crash ended
+}
+
+func newLoader(b *Broker) *loader {
+	return &loader{
+		broker: b, sessions: make(map[string]sessionRecord), walks: make(map[string]walkRecord),
+		wills: make(map[string]willRecord), mailboxes: make(map[uint64]store.MailboxState),
+		crashed: make(map[string]bool),
+	}
+}
+
+// Record implements store.Loader.
+func (l *loader) Record(kind, key string, value []byte) error {
+	var err error
+	switch kind {
+	case kindSession:
+		err = into(l.sessions, key, value)
+	case kindWalk:
+		err = into(l.walks, key, value)
+	case kindWill:
+		err = into(l.wills, key, value)
+	case kindSub:
+		var r subRecord
+		err = json.Unmarshal(value, &r)
+		l.subs = append(l.subs, r)
+	default:
+		return fmt.Errorf("record of unknown kind %q", kind)
+	}
+	if err != nil {
+		return fmt.Errorf("record %s %q: %w", kind, key, err)
+	}
+	return nil
+}
+
+func into[T any](m map[string]T, key string, value []byte) error {
+	var r T
+	err := json.Unmarshal(value, &r)
+	m[key] = r
+	return err
+}
+
+// Retained implements store.Loader.
+func (l *loader) Retained(m *message.Message) error {
+	l.broker.retained.Set(m.Topic, m)
+	return nil
+}
+
+// Mailbox implements store.Loader.
+func (l *loader) Mailbox(s store.MailboxState) error {
+	l.mailboxes[s.ID] = s
+	return nil
+}
+
+// finish builds the sessions. Nothing is written yet.
+func (l *loader) finish() error {
+	b := l.broker
+	for id, r := range l.sessions {
+		state, ok := l.mailboxes[r.Mailbox]
+		if !ok {
+			return fmt.Errorf("session %q has no mailbox %d", id, r.Mailbox)
+		}
+		delete(l.mailboxes, r.Mailbox)
+		s := l.session(id, r, state)
+		b.sessions[id] = s
+		st := s.mailbox.Status()
+		b.found.Messages += st.Ready
+	}
+	b.count.Store(int64(len(b.sessions)))
+	for id := range l.mailboxes {
+		return fmt.Errorf("mailbox %d belongs to no session", id)
+	}
+	for i := range l.subs {
+		if err := l.subscription(&l.subs[i]); err != nil {
+			return err
+		}
+	}
+	if err := l.loadWills(); err != nil {
+		return err
+	}
+	b.found.Sessions, b.found.Retained = len(b.sessions), b.retained.Len()
+	return nil
+}
+
+func (l *loader) session(id string, r sessionRecord, state store.MailboxState) *Session {
+	s := l.broker.newSession(id, true)
+	s.expiry = r.Expiry
+	s.sent = mailbox.Sent{High: r.Sent, First: r.Window, Before: r.Before}
+	if r.Attached {
+		// The crash ended the connection: how far it was sent is known only by its window.
+		s.sent.Before = state.NextSeq
+		l.crashed[id] = true
+	}
+	s.mailbox = mailbox.Restore(l.broker.store, s, state, s.sent, l.broker.policy(true))
+	for _, packetID := range state.Received {
+		s.receive(packetID, 0)
+	}
+	s.expiryAt.at = r.ExpiresAt // set in settle
+	return s
+}
+
+func (l *loader) subscription(r *subRecord) error {
+	s := l.broker.sessions[r.Client]
+	if s == nil {
+		return fmt.Errorf("subscription to %q belongs to no session: client %q", r.Filter, r.Client)
+	}
+	sub := &Subscription{
+		Filter: r.Filter, QoS: r.QoS, NoLocal: r.NoLocal,
+		RetainAsPublished: r.RetainAsPublished, RetainHandling: r.RetainHandling, ID: r.ID,
+	}
+	s.subs[sub.Filter] = sub
+	l.broker.subs.Set(sub.Filter, s, sub)
+	if w, ok := l.walks[subKey(r.Client, r.Filter)]; ok {
+		s.walks = append(s.walks, &walk{sub: sub, cursor: l.broker.retained.WalkAfter(r.Filter, w.After), stored: true})
+		s.walking.Store(true)
+	}
+	return nil
+}
+
+// loadWills gives each will its session; one of a client without a persistent session gets a session that
+// lives until the will is out.
+func (l *loader) loadWills() error {
+	for id, r := range l.wills {
+		w, err := r.will()
+		if err != nil {
+			return err
+		}
+		s := l.broker.sessions[id]
+		if s == nil {
+			s = l.broker.newSession(id, false)
+			s.mailbox = mailbox.New(l.broker.store, s, 0, l.broker.policy(false))
+			l.broker.sessions[id] = s
+		}
+		s.will = w
+		s.willAt.at = r.DueAt
+	}
+	return nil
+}
+
+// settle records sessions that read attached as detached, before anybody is listened to; their expiry and
+// the delay of their wills begin now. Those that end with their connection end. The rest goes on by its
+// deadlines.
+func (l *loader) settle() error {
+	b := l.broker
+	for id, s := range b.sessions {
+		batch, err := b.store.Begin(store.Control, recordSize(id)+s.willRoom())
+		if err != nil {
+			return err
+		}
+		s.ended = s.expiry == 0 || !s.durable
+		switch {
+		case s.ended:
+		case l.crashed[id]:
+			s.leave(batch)
+		case s.expiryAt.at != 0:
+			b.due.set(&s.expiryAt, s.expiryAt.at)
+		}
+		switch {
+		case s.will != nil && s.willAt.at == 0:
+			s.delayWill(batch, s.will)
+		case s.will != nil:
+			b.due.set(&s.willAt, s.willAt.at)
+		case s.ended:
+			s.drop(batch)
+		}
+		batch.Commit()
+	}
+	return nil
+}

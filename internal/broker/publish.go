@@ -1,0 +1,274 @@
+package broker
+
+import (
+	"fmt"
+
+	"emanet/internal/mailbox"
+	"emanet/internal/message"
+	"emanet/internal/store"
+)
+
+// Outcome is what became of a publish.
+type Outcome struct {
+	// LSN must be flushed before the publish is acknowledged; 0: at once.
+	LSN store.LSN
+	// Matched is how many sessions it was for.
+	Matched int
+	// Room is what the batch needs, with store.ErrFull and store.ErrBusy.
+	Room int
+	// Duplicate: the QoS 2 message was here before; LSN is its own.
+	Duplicate bool
+	// Refused: a bound turned it away, whole; the publisher may be told to try later.
+	Refused bool
+}
+
+// Publish takes in a message from c's client; m.Topic is set here. packetID is that of a QoS 2 publish,
+// else 0.
+//
+// store.ErrFull and store.ErrBusy mean that nothing has happened and the publish must wait for room
+// (NotifyRoom); ErrGone that the session has another connection.
+func (c *Client) Publish(name []byte, m *message.Message, packetID uint16) (Outcome, error) {
+	r := c.route(name)
+	m.Topic = r.topic
+	s := c.session
+	remember := m.QoS == 2 && s.durable
+	if !r.durableFor(m.QoS) && !m.Retain && !remember {
+		if m.QoS == 2 && c.duplicate(packetID) {
+			return Outcome{LSN: s.received[packetID], Duplicate: true}, nil
+		}
+		out := c.deliver(m, r)
+		if m.QoS == 2 {
+			s.receive(packetID, 0)
+		}
+		return out, nil
+	}
+	b, r, err := c.begin(m, r)
+	if err != nil {
+		return Outcome{Room: publishSize(m, r)}, err
+	}
+	if s.client != c {
+		b.Abort()
+		return Outcome{}, ErrGone
+	}
+	if m.QoS == 2 && c.duplicate(packetID) {
+		lsn := s.received[packetID] // may not be on disk yet
+		b.Abort()
+		return Outcome{LSN: lsn, Duplicate: true}, nil
+	}
+	if c.broker.refuses(b, m, r) {
+		b.Abort()
+		c.broker.counters.Refused.Add(1)
+		return Outcome{Refused: true}, nil
+	}
+	c.broker.append(b, m, r)
+	if m.QoS == 2 {
+		s.receive(packetID, b.LSN())
+		if s.durable {
+			b.Received(s.mailbox.ID(), packetID)
+		}
+	}
+	waits := m.QoS > 0 // then some recipient is on disk, for this is the path of those
+	if waits {
+		c.await()
+	}
+	lsn := b.Commit()
+	out := c.deliver(m, r)
+	if waits {
+		out.LSN = lsn
+	}
+	return out, nil
+}
+
+// begin takes the append lock for a publish. Topology may change before the lock is ours: then the route
+// is matched again, and when it has grown, so is the room asked for.
+func (c *Client) begin(m *message.Message, r *route) (*store.Batch, *route, error) {
+	for {
+		size := publishSize(m, r)
+		b, err := c.broker.store.Begin(store.Publish, size)
+		if err != nil {
+			return nil, r, err
+		}
+		if r.version == c.broker.subs.Version() {
+			return b, r, nil
+		}
+		c.broker.match(r, c.session)
+		if publishSize(m, r) <= size {
+			return b, r, nil
+		}
+		b.Abort()
+	}
+}
+
+func (c *Client) duplicate(packetID uint16) bool {
+	_, ok := c.session.received[packetID]
+	return ok
+}
+
+func (s *Session) receive(packetID uint16, lsn store.LSN) {
+	if s.received == nil {
+		s.received = make(map[uint16]store.LSN)
+	}
+	s.received[packetID] = lsn
+}
+
+// durableFor tells whether a message of this QoS goes into a mailbox on disk.
+func (r *route) durableFor(qos uint8) bool { return qos > 0 && r.durable }
+
+func publishSize(m *message.Message, r *route) int {
+	n := store.SizeMessage + m.EncodedMax() + 2*store.SizeSmall
+	if m.Retain { // its body stands twice at most; the topic alone when it is removed
+		n += store.SizeMessage + m.EncodedMax()
+	}
+	for i := range r.targets {
+		if r.targets[i].session.durable {
+			n += store.SizeEntry + len(r.targets[i].tag) + store.SizeSettle
+		}
+	}
+	return n
+}
+
+// refuses asks every bound before anything is changed: a publish is all or nothing.
+func (b *Broker) refuses(batch *store.Batch, m *message.Message, r *route) bool {
+	if m.Retain && len(m.Payload) > 0 && b.opt.MaxRetained > 0 && b.retained.Len() >= b.opt.MaxRetained {
+		if _, there := b.retained.Get(m.Topic); !there {
+			return true
+		}
+	}
+	if !b.opt.RejectNew || m.QoS == 0 {
+		return false
+	}
+	for i := range r.targets {
+		t := &r.targets[i]
+		if t.qos > 0 && t.session.mailbox.Admit(batch, m) != mailbox.Admitted {
+			return true
+		}
+	}
+	return false
+}
+
+// append puts the message into every durable mailbox and into the retained values, in the batch.
+func (b *Broker) append(batch *store.Batch, m *message.Message, r *route) {
+	var id uint64
+	if r.durableFor(m.QoS) {
+		batch.Message(m, &id)
+		m.ID = id
+		for i := range r.targets {
+			t := &r.targets[i]
+			attr := t.attr(m.QoS, m.Retain)
+			if attr&AttrQoS == 0 || !t.session.durable {
+				continue
+			}
+			t.session.mailbox.Append(batch, store.Entry{Message: m, MessageID: id, Attr: attr, Tag: t.tag}, false)
+			b.counters.Queued.Add(1)
+		}
+	}
+	if m.Retain {
+		b.retain(batch, m, id != 0)
+	}
+}
+
+// retain sets or removes the topic's retained message ([MQTT-3.3.1-5], [MQTT-3.3.1-6]).
+func (b *Broker) retain(batch *store.Batch, m *message.Message, inBatch bool) {
+	if len(m.Payload) == 0 {
+		if _, had := b.retained.Delete(m.Topic); had {
+			batch.Unretain(m.Topic)
+		}
+		return
+	}
+	b.retained.Set(m.Topic, m)
+	batch.Retain(m, inBatch)
+}
+
+// deliver is the broker's, its recipients to be woken by Flush.
+func (c *Client) deliver(m *message.Message, r *route) Outcome {
+	var out Outcome
+	out, c.touched = c.broker.deliver(m, r, c.touched)
+	return out
+}
+
+// Flush wakes the recipients of publishes since the last Flush that wait for no group: connections call
+// it after a burst, so that a recipient of many messages is woken once.
+func (c *Client) Flush() {
+	wakeTouched(c.touched)
+	clear(c.touched)
+	c.touched = c.touched[:0]
+}
+
+func wakeTouched(touched []*Session) {
+	for _, s := range touched {
+		s.dirty.Store(false)
+		if !s.durable {
+			s.mailbox.Wake()
+		}
+		if c := s.live.Load(); c != nil {
+			c.receiver.Wake()
+		}
+	}
+}
+
+// touch notes a session to be woken, unless somebody has noted it already and will wake it.
+func (s *Session) touch(touched []*Session) []*Session {
+	if s.dirty.CompareAndSwap(false, true) {
+		return append(touched, s)
+	}
+	return touched
+}
+
+// deliver hands the message to those who wait for no flush: QoS 0 and sessions that end with their
+// connection. They are added to touched, to be woken.
+func (b *Broker) deliver(m *message.Message, r *route, touched []*Session) (Outcome, []*Session) {
+	b.counters.Published.Add(1)
+	if len(r.targets) == 0 {
+		b.counters.Unmatched.Add(1)
+		return Outcome{}, touched
+	}
+	for i := range r.targets {
+		t := &r.targets[i]
+		attr := t.attr(m.QoS, m.Retain)
+		switch {
+		case attr&AttrQoS == 0:
+			if c := t.session.live.Load(); c != nil {
+				c.receiver.Live(m, attr, t.tag)
+				b.counters.Live.Add(1)
+				touched = t.session.touch(touched)
+			}
+		case !t.session.durable:
+			t.session.mailbox.Append(nil, store.Entry{Message: m, Attr: attr, Tag: t.tag}, true)
+			b.counters.Queued.Add(1)
+			touched = t.session.touch(touched)
+		}
+	}
+	return Outcome{Matched: len(r.targets)}, touched
+}
+
+// publishOwn publishes a message of the broker's own (a will); what also writes is in the same batch, and
+// if it says false nothing happens.
+func (b *Broker) publishOwn(m *message.Message, also func(*store.Batch) bool, alsoSize int) error {
+	r := &route{topic: m.Topic}
+	for {
+		b.match(r, nil)
+		size := publishSize(m, r) + alsoSize
+		batch, err := b.store.Begin(store.Publish, size)
+		if err != nil {
+			return fmt.Errorf("publish to %q: %w", m.Topic, err)
+		}
+		if r.version != b.subs.Version() {
+			batch.Abort()
+			continue
+		}
+		if !also(batch) {
+			batch.Abort()
+			return nil
+		}
+		if b.refuses(batch, m, r) {
+			b.counters.Refused.Add(1)
+			batch.Commit()
+			return nil
+		}
+		b.append(batch, m, r)
+		batch.Commit()
+		_, touched := b.deliver(m, r, nil)
+		wakeTouched(touched)
+		return nil
+	}
+}

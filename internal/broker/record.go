@@ -1,0 +1,90 @@
+package broker
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"emanet/internal/message"
+)
+
+// Kinds of topology records. Their values are JSON and part of the disk format: the views of broker.db
+// read them (docs/format/store.md).
+const (
+	kindSession = "session" // key: client id
+	kindSub     = "sub"     // key: client id, U+0000, filter
+	kindWalk    = "walk"    // the same key: retained messages still to be queued for that subscription
+	kindWill    = "will"    // key: client id
+)
+
+// sessionRecord is a persistent session. While Attached, nobody knows how far it was sent: after a crash
+// the first Window unsettled entries with seqs below Before (0: all there are) count as sent.
+type sessionRecord struct {
+	Mailbox   uint64 `json:"mailbox"`
+	Expiry    uint32 `json:"expiry"` // seconds after the connection ends; Never
+	Attached  bool   `json:"attached"`
+	Sent      uint64 `json:"sent"` // highest seq ever sent, as far as recorded
+	Window    int    `json:"window,omitempty"`
+	Before    uint64 `json:"before,omitempty"`
+	ExpiresAt int64  `json:"expires_at,omitempty"` // Unix ms, while detached
+}
+
+// subRecord is one subscription of a persistent session.
+type subRecord struct {
+	Client            string `json:"client"`
+	Filter            string `json:"filter"`
+	QoS               uint8  `json:"qos"`
+	NoLocal           bool   `json:"no_local,omitempty"`
+	RetainAsPublished bool   `json:"rap,omitempty"`
+	RetainHandling    uint8  `json:"rh,omitempty"`
+	ID                uint32 `json:"id,omitempty"`
+}
+
+// walkRecord says where the queueing of retained messages for a subscription stands.
+type walkRecord struct {
+	After string `json:"after"` // topic.Cursor.Position
+}
+
+// willRecord is a will. DueAt is set once the connection has ended and its delay runs.
+type willRecord struct {
+	Client  string `json:"client"`
+	Delay   uint32 `json:"delay,omitempty"`
+	DueAt   int64  `json:"due_at,omitempty"`
+	Topic   string `json:"topic"`   // for readers; Message is what counts
+	Message []byte `json:"message"` // stored form
+	Expiry  uint32 `json:"message_expiry,omitempty"`
+}
+
+func subKey(client, filter string) string { return client + "\x00" + filter }
+
+func splitSubKey(key string) (client, filter string, err error) {
+	client, filter, ok := strings.Cut(key, "\x00")
+	if !ok {
+		return "", "", fmt.Errorf("record key %q has no filter", key)
+	}
+	return client, filter, nil
+}
+
+// mustJSON encodes a record; its types cannot fail.
+func mustJSON(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("broker: %T does not encode: %v", v, err))
+	}
+	return b
+}
+
+func (w *Will) record(client string, dueAt int64) []byte {
+	return mustJSON(willRecord{
+		Client: client, Delay: w.Delay, DueAt: dueAt, Topic: w.Message.Topic,
+		Message: w.Message.Append(nil), Expiry: w.Expiry,
+	})
+}
+
+func (r *willRecord) will() (*Will, error) {
+	m, err := message.Decode(r.Message)
+	if err != nil {
+		return nil, fmt.Errorf("will of client %q: %w", r.Client, err)
+	}
+	return &Will{Message: m, Delay: r.Delay, Expiry: r.Expiry}, nil
+}

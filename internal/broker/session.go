@@ -1,0 +1,172 @@
+package broker
+
+import (
+	"sync/atomic"
+
+	"emanet/internal/mailbox"
+	"emanet/internal/message"
+	"emanet/internal/store"
+	"emanet/internal/topic"
+)
+
+// Session is what the broker keeps for a client id. Its fields are under the append lock but where said.
+type Session struct {
+	broker   *Broker
+	clientID string
+	durable  bool // is on disk; given at creation and never changed
+	mailbox  *mailbox.Mailbox
+	expiry   uint32  // seconds the session outlives its connection
+	client   *Client // attached connection
+	subs     map[string]*Subscription
+	walks    []*walk
+	walking  atomic.Bool // len(walks) > 0; read without the lock
+	will     *Will
+	ended    bool // over as soon as its will is out
+	sent     mailbox.Sent
+
+	// received are inbound QoS 2 packet ids and the LSN that an answer about them waits for. A session that
+	// is not durable has one connection in its life, whose reader alone uses them.
+	received       map[uint16]store.LSN
+	lastUnreceived store.LSN
+	settledLSN     atomic.Uint64 // of the newest settlement
+
+	expiryAt deadline
+	willAt   deadline
+	sweepAt  deadline
+
+	// live takes QoS 0 deliveries; nil while detached. Read by every publisher, without a lock.
+	live atomic.Pointer[Client]
+	// dirty: some publisher will wake it before long.
+	dirty atomic.Bool
+}
+
+// Subscription is one filter of a session.
+type Subscription struct {
+	Filter            string
+	QoS               uint8
+	NoLocal           bool
+	RetainAsPublished bool
+	// RetainHandling: 0 sends retained messages, 1 only if the subscription is new, 2 never.
+	RetainHandling uint8
+	// ID is the subscription identifier, 0 for none.
+	ID uint32
+}
+
+// Will is published when the connection ends without goodbye.
+type Will struct {
+	Message *message.Message // ReceivedAt and ExpiresAt are set when it is published
+	Delay   uint32           // seconds
+	Expiry  uint32           // message expiry in seconds from its publication; 0 for none
+}
+
+// walk queues retained messages for a subscription, a chunk at a time, outside the session's bound.
+type walk struct {
+	sub    *Subscription
+	cursor topic.Cursor[*message.Message]
+	stored bool // has a record, so that it goes on after a crash
+}
+
+// Bits of an entry's Attr.
+const (
+	AttrQoS    = 0x03
+	AttrRetain = 0x04 // the retain flag of the delivery
+)
+
+func (b *Broker) newSession(clientID string, durable bool) *Session {
+	s := &Session{broker: b, clientID: clientID, durable: durable, subs: make(map[string]*Subscription)}
+	s.expiryAt.run = s.expire
+	s.willAt.run = s.willDue
+	s.sweepAt.run = s.sweep
+	return s
+}
+
+func (b *Broker) policy(durable bool) mailbox.Policy {
+	p := mailbox.Policy{Durable: durable, MaxEntries: b.opt.MaxQueued, Identifiers: 65535}
+	if b.opt.RejectNew {
+		p.Overflow = mailbox.RejectNew
+	}
+	return p
+}
+
+// put writes the session's record.
+func (s *Session) put(b *store.Batch, expiresAt int64) {
+	r := sessionRecord{
+		Mailbox: s.mailbox.ID(), Expiry: s.expiry, Attached: s.client != nil,
+		Sent: s.sent.High, Window: s.sent.First, Before: s.sent.Before, ExpiresAt: expiresAt,
+	}
+	b.Put(kindSession, s.clientID, mustJSON(&r))
+}
+
+// recordSize bounds what a session's own records take in a batch, their deletion included; a will's body
+// comes on top.
+func recordSize(clientID string) int { return 8*(store.SizeRecord+len(clientID)) + 512 }
+
+// drop removes the session from memory and disk. Its will, if it is to be sent, is the caller's business
+// before.
+func (s *Session) drop(b *store.Batch) {
+	br := s.broker
+	for filter := range s.subs {
+		br.subs.Remove(filter, s)
+	}
+	if s.durable {
+		b.DeletePrefix(kindSub, subKey(s.clientID, ""))
+		b.DeletePrefix(kindWalk, subKey(s.clientID, ""))
+		b.Delete(kindSession, s.clientID)
+		b.MailboxDelete(s.mailbox.ID())
+	}
+	if s.will != nil {
+		b.Delete(kindWill, s.clientID)
+		s.will = nil
+	}
+	delete(br.sessions, s.clientID)
+	br.count.Store(int64(len(br.sessions)))
+	br.counters.SessionsEnded.Add(1)
+	s.mailbox.Close()
+	s.client = nil
+	s.live.Store(nil)
+	br.due.clear(&s.expiryAt)
+	br.due.clear(&s.willAt)
+	br.due.clear(&s.sweepAt)
+}
+
+// The session is its mailbox's host.
+
+// Now implements mailbox.Host.
+func (s *Session) Now() int64 { return s.broker.Now() }
+
+// SweepAt implements mailbox.Host.
+func (s *Session) SweepAt(_ *mailbox.Mailbox, at int64) { s.broker.due.setEarlier(&s.sweepAt, at) }
+
+// Dropped implements mailbox.Host.
+func (s *Session) Dropped(_ *mailbox.Mailbox, r mailbox.Reason, n uint64) {
+	s.broker.counters.Dropped[r].Add(n)
+	s.broker.noteDrop(s.clientID)
+}
+
+// DeadLetter implements mailbox.Host. No policy of a session dead-letters.
+func (s *Session) DeadLetter(*store.Batch, *mailbox.Mailbox, *store.Entry, mailbox.Reason) {
+	panic("broker: a session has no dead-letter route")
+}
+
+// LoadFailed implements mailbox.Host: the next try is a sweep away.
+func (s *Session) LoadFailed(_ *mailbox.Mailbox, err error) {
+	s.broker.log.Error("reading queued messages failed; trying again", "client", s.clientID, "error", err)
+	s.broker.due.setEarlier(&s.sweepAt, s.broker.Now()+retryLater)
+}
+
+// sweep runs when the head of the mailbox expires.
+func (s *Session) sweep() {
+	if !s.durable {
+		s.mailbox.Sweep(nil)
+		s.mailbox.Wake()
+		return
+	}
+	b, err := s.broker.store.Begin(store.Control, mailbox.SweepSize)
+	if err != nil {
+		s.broker.retry(&s.sweepAt, err)
+		return
+	}
+	s.mailbox.Sweep(b)
+	b.Commit()
+	s.mailbox.Wake()
+}

@@ -1,0 +1,258 @@
+package mqttserver
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"emanet/internal/broker"
+	"emanet/internal/mqttwire"
+	"emanet/internal/store"
+)
+
+// conn is one connection. Its reader goroutine runs run; its writer (out.go) comes and goes. Fields belong
+// to the reader but where said.
+type conn struct {
+	server *Server
+	in     input
+	nc     net.Conn
+
+	version    mqttwire.Version // set before the first answer, constant then
+	clientID   string
+	client     *broker.Client // nil until the session is attached; constant then
+	maxOut     uint32         // the client's Maximum Packet Size, 0 for none
+	expiry     uint32         // seconds, as granted
+	problemOff bool           // the client does not want reason strings ([MQTT-3.1.2-29])
+	idle       time.Duration  // silence that ends the connection; 0: any is fine
+	lastRead   time.Time
+	goodbye    broker.Goodbye
+	settled    []uint64 // delivery keys settled in this burst
+	scratch    scratch
+
+	// publishing is held while a publish is taken in: by the reader, or by whoever goes on with held ones.
+	publishing sync.Mutex
+	held       []heldPublish // publishes that wait for room in the store, in order
+	heldBytes  int
+	heldRoom   *sync.Cond // told when held has become shorter, or nobody is to wait for it
+	heldLost   bool       // what is held will not be taken in any more
+	room       store.RoomWaiter
+
+	inbound atomic.Int32 // QoS 1 and 2 publishes of the client whose handshake is not over
+
+	out output
+}
+
+// scratch are decoded packets, reused so that reading allocates little.
+type scratch struct {
+	publish     mqttwire.Publish
+	ack         mqttwire.Ack
+	subscribe   mqttwire.Subscribe
+	unsubscribe mqttwire.Unsubscribe
+}
+
+// ending says how a connection ends: what an MQTT 5 client is told, and why, for the log.
+type ending struct {
+	code  mqttwire.ReasonCode
+	tell  bool // send DISCONNECT (MQTT 5 only)
+	bad   bool // the client's fault
+	cause string
+}
+
+var (
+	shutdownEnd  = ending{code: mqttwire.ServerShuttingDown, tell: true, cause: "the server shuts down"}
+	takenOverEnd = ending{code: mqttwire.SessionTakenOver, tell: true, cause: "another connection has the session"}
+	leaveEnd     = ending{cause: "the client disconnected"}
+	silentEnd    = ending{code: mqttwire.KeepAliveTimeout, tell: true, bad: true, cause: "no packet within 1.5 times the keep-alive"}
+)
+
+// errEnd ends the read loop when the connection's ending has been decided.
+var errEnd = errors.New("connection ended")
+
+func newConn(s *Server, nc net.Conn) *conn {
+	c := &conn{server: s, nc: nc}
+	c.in.init(nc)
+	c.heldRoom = sync.NewCond(&c.publishing)
+	c.room = store.RoomWaiter{Class: store.Publish, F: func() { go c.resumeHeld() }}
+	c.out.init(c)
+	return c
+}
+
+// run is the whole life of a connection.
+func (c *conn) run() {
+	err := c.handshake()
+	if err == nil {
+		err = c.serve()
+	}
+	c.noteEnd(err)
+	if c.client != nil {
+		c.awaitHeld()
+		c.detach()
+	}
+	c.out.finish()
+	c.in.release()
+}
+
+// detach leaves the session. What the last burst settled is settled all the same.
+func (c *conn) detach() {
+	if err := c.settle(); err != nil {
+		c.server.log.Debug("last settlements not written", "client", c.clientID, "error", err)
+	}
+	c.client.Detach(c.goodbye)
+}
+
+// serve reads packets until the connection ends.
+func (c *conn) serve() error {
+	for {
+		if err := c.handleBuffered(); err != nil {
+			return err
+		}
+		if err := c.read(); err != nil {
+			return err
+		}
+	}
+}
+
+// handleBuffered handles every whole packet at hand: a burst. What the burst settled is written in one
+// batch, and whoever got something by it is woken once.
+func (c *conn) handleBuffered() error {
+	defer c.wakeRecipients()
+	for {
+		f, n, err := mqttwire.Next(c.in.bytes(), c.version, c.server.opt.MaxPacket)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			break
+		}
+		c.server.stats.PacketsIn.Add(1)
+		err = c.handle(f)
+		c.in.consume(n)
+		if err != nil {
+			return err
+		}
+	}
+	if err := c.settle(); err != nil {
+		return err
+	}
+	return c.out.pause()
+}
+
+// handle is one packet: a branch each.
+func (c *conn) handle(f mqttwire.Frame) error {
+	switch f.Type {
+	case mqttwire.TypePublish:
+		return c.handlePublish(f)
+	case mqttwire.TypePuback:
+		return c.handlePuback(f)
+	case mqttwire.TypePubrec:
+		return c.handlePubrec(f)
+	case mqttwire.TypePubrel:
+		return c.handlePubrel(f)
+	case mqttwire.TypePubcomp:
+		return c.handlePubcomp(f)
+	case mqttwire.TypeSubscribe:
+		return c.handleSubscribe(f)
+	case mqttwire.TypeUnsubscribe:
+		return c.handleUnsubscribe(f)
+	case mqttwire.TypePingreq:
+		c.out.pong() // [MQTT-3.12.4-1]
+		return nil
+	case mqttwire.TypeDisconnect:
+		return c.handleDisconnect(f)
+	case mqttwire.TypeConnect: // [MQTT-3.1.0-2]
+		return protocolError("a second CONNECT")
+	case mqttwire.TypeAuth: // no CONNECT with an authentication method is accepted ([MQTT-4.12.0-6])
+		return protocolError("AUTH without an authentication method in CONNECT")
+	default:
+		return protocolError(f.Type.String() + " from a client")
+	}
+}
+
+func protocolError(text string) error {
+	return &mqttwire.ProtocolError{Code: mqttwire.ProtocolViolation, Text: text}
+}
+
+// read waits for bytes, as long as the keep-alive allows ([MQTT-3.1.2-22]).
+func (c *conn) read() error {
+	need, err := mqttwire.Size(c.in.bytes(), c.version, c.server.opt.MaxPacket)
+	if err != nil {
+		return err
+	}
+	for {
+		n, err := c.in.fill(need)
+		c.server.stats.BytesIn.Add(uint64(n))
+		if n > 0 {
+			if c.idle > 0 {
+				c.lastRead = time.Now()
+			}
+			return nil
+		}
+		if _, ended := c.out.ended(); ended {
+			return errEnd
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+		// The deadline is only set anew when it strikes: a packet then costs no timer.
+		left := c.idle - time.Since(c.lastRead)
+		if c.idle == 0 || left <= 0 {
+			c.end(silentEnd)
+			return errEnd
+		}
+		if err := c.nc.SetReadDeadline(time.Now().Add(left)); err != nil {
+			return err
+		}
+	}
+}
+
+// noteEnd turns the error that ended reading into the connection's ending.
+func (c *conn) noteEnd(err error) {
+	var wrong *mqttwire.ProtocolError
+	var version *mqttwire.UnsupportedVersionError
+	switch {
+	case errors.Is(err, errEnd):
+	case errors.As(err, &wrong):
+		c.end(ending{code: wrong.Code, tell: true, bad: true, cause: wrong.Text})
+	case errors.As(err, &version):
+		c.end(ending{bad: true, cause: version.Error()})
+	case errors.Is(err, broker.ErrGone):
+		c.end(takenOverEnd)
+	case errors.Is(err, io.EOF):
+		c.end(ending{cause: "the peer closed the connection"})
+	case errors.Is(err, store.ErrFailed), errors.Is(err, store.ErrClosed):
+		c.cut()
+	default:
+		c.end(ending{cause: err.Error()})
+	}
+	e, _ := c.out.ended()
+	log := c.server.log.Debug
+	if e.bad {
+		c.server.stats.Malformed.Add(1)
+		log = c.server.log.Warn
+	}
+	log("connection ended", "client", c.clientID, "remote", c.nc.RemoteAddr().String(), "cause", e.cause, "code", e.code.String())
+}
+
+// end decides how the connection ends; the first decision stands. It may be called from any goroutine.
+func (c *conn) end(e ending) { c.out.end(e) }
+
+// cut ends the connection at once: nothing more is sent.
+func (c *conn) cut() {
+	c.out.cut()
+	_ = c.nc.Close() // the reader reports what there is to report
+}
+
+// The broker's view of a connection (broker.Receiver). Live and Wake are in out.go.
+
+// TakenOver implements broker.Receiver.
+func (c *conn) TakenOver() { c.end(takenOverEnd) } // [MQTT-3.1.4-3]
+
+// Flushed implements broker.Receiver.
+func (c *conn) Flushed(store.LSN) { c.out.wake() }
+
+// Wake implements broker.Receiver.
+func (c *conn) Wake() { c.out.wake() }

@@ -1,0 +1,228 @@
+package mqttserver
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"math"
+	"os"
+	"strings"
+	"time"
+
+	"emanet/internal/broker"
+	"emanet/internal/message"
+	"emanet/internal/mqttwire"
+	"emanet/internal/topic"
+)
+
+// handshake reads CONNECT, attaches the session and queues CONNACK. Before it has succeeded there is no
+// session and nothing to clean up.
+func (c *conn) handshake() error {
+	if err := c.nc.SetReadDeadline(time.Now().Add(c.server.opt.ConnectTimeout)); err != nil {
+		return err
+	}
+	f, n, err := c.readConnect()
+	if err != nil {
+		return err
+	}
+	var want mqttwire.Connect
+	err = mqttwire.DecodeConnect(f, &want)
+	c.version = want.Version
+	if err != nil {
+		return c.refuseConnect(err)
+	}
+	if err := c.accept(&want); err != nil {
+		return c.refuseConnect(err)
+	}
+	c.in.consume(n)
+	deadline := time.Time{}
+	c.lastRead = time.Now()
+	if c.idle > 0 {
+		deadline = c.lastRead.Add(c.idle)
+	}
+	return c.nc.SetReadDeadline(deadline)
+}
+
+// readConnect waits for the first packet; it must be CONNECT and come in time ([MQTT-3.1.0-1]).
+func (c *conn) readConnect() (mqttwire.Frame, int, error) {
+	for {
+		f, n, err := mqttwire.Next(c.in.bytes(), 0, c.server.opt.MaxPacket)
+		if err != nil || n > 0 {
+			return f, n, err
+		}
+		need, err := mqttwire.Size(c.in.bytes(), 0, c.server.opt.MaxPacket)
+		if err != nil {
+			return f, 0, err
+		}
+		got, err := c.in.fill(need)
+		c.server.stats.BytesIn.Add(uint64(got))
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			if _, ended := c.out.ended(); ended {
+				return f, 0, errEnd
+			}
+			c.end(ending{bad: true, cause: "no CONNECT in time"})
+			return f, 0, errEnd
+		case err != nil:
+			return f, 0, err
+		}
+	}
+}
+
+// refusal is a CONNECT that is understood and not accepted.
+type refusal struct {
+	code mqttwire.ReasonCode
+	text string
+}
+
+func (r *refusal) Error() string { return r.text }
+
+// refuseConnect answers with CONNACK where the version has a word for it, and ends the connection
+// ([MQTT-3.1.4-2], [MQTT-3.2.2-5] of 3.1.1).
+func (c *conn) refuseConnect(err error) error {
+	c.server.stats.Refused.Add(1)
+	var no *refusal
+	var version *mqttwire.UnsupportedVersionError
+	code, answerIn, cause := mqttwire.CodeOf(err), c.version, err.Error()
+	switch {
+	case errors.As(err, &no):
+		code = no.code
+	case errors.As(err, &version):
+		answerIn = version.AnswerIn()
+	}
+	_, canSay := mqttwire.ReturnCode(code)
+	if answerIn == mqttwire.V5 || answerIn == mqttwire.V311 && canSay {
+		raw := mqttwire.AppendConnack(nil, &mqttwire.Connack{Code: code}, answerIn)
+		c.out.answer(answer{kind: mqttwire.TypeConnack, raw: raw})
+	}
+	c.end(ending{code: code, bad: true, cause: "CONNECT refused: " + cause})
+	return errEnd
+}
+
+// accept attaches the session that CONNECT asks for.
+func (c *conn) accept(want *mqttwire.Connect) error {
+	if want.Props.Has(mqttwire.HasAuthMethod) { // [MQTT-4.12.0-1]
+		return &refusal{mqttwire.BadAuthenticationMethod, "no authentication method is supported"}
+	}
+	var reply mqttwire.Connack
+	if err := c.nameClient(want, &reply.Props); err != nil {
+		return err
+	}
+	will, err := c.translateWill(want)
+	if err != nil {
+		return err
+	}
+	c.limits(want, &reply.Props)
+	attached, err := c.server.broker.Attach(broker.Connect{
+		ClientID: c.clientID, CleanStart: want.CleanStart, Expiry: c.expiry,
+		Window: c.window(want), Will: will, Receiver: c,
+	})
+	if err != nil {
+		code := mqttwire.ServerUnavailable
+		if isNoRoom(err) {
+			code = mqttwire.ServerBusy
+		}
+		return &refusal{code, err.Error()}
+	}
+	c.client = attached.Client
+	reply.SessionPresent = attached.Present // [MQTT-3.2.2-2], [MQTT-3.2.2-3]
+	raw := mqttwire.AppendConnack(nil, &reply, c.version)
+	c.out.answer(answer{lsn: attached.LSN, kind: mqttwire.TypeConnack, raw: raw})
+	c.server.log.Debug("connected", "client", c.clientID, "remote", c.nc.RemoteAddr().String(),
+		"version", c.version.String(), "present", attached.Present)
+	return nil
+}
+
+// nameClient takes the client id, or gives one where that is allowed ([MQTT-3.1.3-6], [MQTT-3.1.3-7]).
+func (c *conn) nameClient(want *mqttwire.Connect, reply *mqttwire.Properties) error {
+	c.clientID = string(want.ClientID)
+	if c.clientID != "" {
+		return nil
+	}
+	if c.version != mqttwire.V5 && !want.CleanStart { // [MQTT-3.1.3-8] of 3.1.1
+		return &refusal{mqttwire.ClientIDNotValid, "an empty client id without clean session"}
+	}
+	var id [12]byte
+	if _, err := rand.Read(id[:]); err != nil {
+		return &refusal{mqttwire.ServerUnavailable, err.Error()}
+	}
+	c.clientID = "auto-" + hex.EncodeToString(id[:])
+	if c.version == mqttwire.V5 {
+		reply.AssignedClientID = []byte(c.clientID)
+		reply.Present |= mqttwire.HasAssignedClientID
+	}
+	return nil
+}
+
+// limits settles expiry, keep-alive and sizes, and announces what differs from what was asked.
+func (c *conn) limits(want *mqttwire.Connect, reply *mqttwire.Properties) {
+	opt := &c.server.opt
+	keepAlive := time.Duration(want.KeepAlive) * time.Second
+	if c.version != mqttwire.V5 {
+		c.idle = keepAlive + keepAlive/2
+		if !want.CleanStart {
+			c.expiry = opt.SessionExpiry
+		}
+		return
+	}
+	if opt.MaxKeepAlive > 0 && (keepAlive == 0 || keepAlive > opt.MaxKeepAlive) {
+		keepAlive = opt.MaxKeepAlive
+		reply.ServerKeepAlive = uint16(min(keepAlive/time.Second, math.MaxUint16))
+		reply.Present |= mqttwire.HasServerKeepAlive
+	}
+	c.idle = keepAlive + keepAlive/2
+	if want.Props.Has(mqttwire.HasSessionExpiry) {
+		c.expiry = min(want.Props.SessionExpiry, opt.MaxSessionExpiry)
+		if c.expiry != want.Props.SessionExpiry {
+			reply.SessionExpiry = c.expiry
+			reply.Present |= mqttwire.HasSessionExpiry
+		}
+	}
+	if want.Props.Has(mqttwire.HasMaximumPacketSize) {
+		c.maxOut = want.Props.MaximumPacketSize
+	}
+	c.problemOff = want.Props.Has(mqttwire.HasRequestProblemInfo) && want.Props.RequestProblemInfo == 0
+	reply.ReceiveMaximum = uint16(min(opt.ReceiveMaximum, math.MaxUint16))
+	reply.MaximumPacketSize = opt.MaxPacket
+	reply.SharedAvailable = 0
+	reply.Present |= mqttwire.HasReceiveMaximum | mqttwire.HasMaximumPacketSize | mqttwire.HasSharedAvailable
+}
+
+// window311 is the most that is in flight to a 3.1.1 client, which cannot say what it takes. It also
+// bounds what must count as sent after a crash (ADR 0002, R7).
+const window311 = 100
+
+// window is how many messages may be in flight to the client ([MQTT-3.3.4-7]).
+func (c *conn) window(want *mqttwire.Connect) int {
+	n := c.server.opt.MaxInflight
+	if c.version != mqttwire.V5 {
+		n = min(n, window311)
+	}
+	if want.Props.Has(mqttwire.HasReceiveMaximum) {
+		n = min(n, int(want.Props.ReceiveMaximum))
+	}
+	return max(n, 1)
+}
+
+// translateWill checks the will and makes it the broker's.
+func (c *conn) translateWill(want *mqttwire.Connect) (*broker.Will, error) {
+	if !want.HasWill {
+		return nil, nil
+	}
+	w := &want.Will
+	name := string(w.Topic)
+	if topic.CheckName(name) != nil || strings.Count(name, "/") >= c.server.opt.MaxTopicLevels || isReserved(w.Topic) {
+		return nil, &refusal{mqttwire.TopicNameInvalid, "the will's topic is not one to publish to"}
+	}
+	will := &broker.Will{Message: &message.Message{
+		Topic: name, Payload: append([]byte(nil), w.Payload...), QoS: w.QoS, Retain: w.Retain,
+		Properties: translateProperties(&w.Props),
+	}}
+	if w.Props.Has(mqttwire.HasWillDelay) {
+		will.Delay = w.Props.WillDelay
+	}
+	if w.Props.Has(mqttwire.HasMessageExpiry) {
+		will.Expiry = max(w.Props.MessageExpiry, 1)
+	}
+	return will, nil
+}

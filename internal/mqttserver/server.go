@@ -1,0 +1,155 @@
+// Package mqttserver speaks MQTT 3.1.1 and 5 over byte streams: one reader goroutine per connection that
+// decodes all that is at hand, and a writer that exists only while there is something to write. The
+// version is a property of the connection, not a second code path. What a publish means is the broker's.
+package mqttserver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"emanet/internal/broker"
+	"emanet/internal/topic"
+)
+
+// Options are the limits of a server; all must be set but where a zero is said to mean something.
+type Options struct {
+	MaxPacket        uint32 // bytes, fixed header included
+	MaxConnections   int
+	ReceiveMaximum   int           // QoS 1 and 2 messages a client may have unacknowledged; announced
+	MaxInflight      int           // the same towards the client, if its own maximum is not lower
+	MaxKeepAlive     time.Duration // longest granted to MQTT 5; 0 leaves it to the client
+	ConnectTimeout   time.Duration
+	SessionExpiry    uint32 // seconds, of 3.1.1 sessions; broker.Never
+	MaxSessionExpiry uint32 // seconds, of MQTT 5 sessions; broker.Never
+	MaxTopicLevels   int
+	MaxLiveBytes     int64 // QoS 0 bytes waiting for one client
+	Logger           *slog.Logger
+}
+
+// Stats count since the start.
+type Stats struct {
+	Connections      atomic.Int64  // now
+	Accepted         atomic.Uint64 // connections
+	Refused          atomic.Uint64 // connections refused by a limit or an unfit CONNECT
+	Malformed        atomic.Uint64 // connections ended for what they sent
+	PacketsIn        atomic.Uint64
+	BytesIn          atomic.Uint64
+	BytesOut         atomic.Uint64
+	Acknowledged     atomic.Uint64 // PUBACK and PUBREC sent with success
+	LiveDropped      atomic.Uint64 // QoS 0 messages a slow client missed
+	TooLargeDropped  atomic.Uint64 // messages above a client's maximum packet size
+	StalledPublishes atomic.Uint64 // publishes that had to wait for room in the store
+}
+
+// Server serves one listener or more.
+type Server struct {
+	broker *broker.Broker
+	opt    Options
+	log    *slog.Logger
+	stats  Stats
+
+	mu       sync.Mutex
+	conns    map[*conn]struct{}
+	stopping bool
+	running  sync.WaitGroup
+}
+
+// New makes a server in front of b.
+func New(b *broker.Broker, opt Options) *Server {
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.MaxTopicLevels <= 0 || opt.MaxTopicLevels > topic.MaxLevels {
+		opt.MaxTopicLevels = topic.MaxLevels
+	}
+	return &Server{broker: b, opt: opt, log: opt.Logger, conns: make(map[*conn]struct{})}
+}
+
+// Stats are live.
+func (s *Server) Stats() *Stats { return &s.stats }
+
+// Serve accepts connections until the listener is closed, and returns nil then.
+func (s *Server) Serve(l net.Listener) error {
+	var delay time.Duration
+	for {
+		nc, err := l.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return nil
+		case err != nil:
+			// Out of file descriptors, most often: it passes when somebody leaves.
+			delay = min(max(2*delay, 5*time.Millisecond), time.Second)
+			s.log.Warn("accepting a connection failed; trying again", "error", err, "in", delay)
+			timer := time.NewTimer(delay)
+			<-timer.C
+			continue
+		}
+		delay = 0
+		s.serveConn(nc)
+	}
+}
+
+// serveConn starts a connection's reader, unless there are too many.
+func (s *Server) serveConn(nc net.Conn) {
+	c := newConn(s, nc)
+	s.mu.Lock()
+	full := s.opt.MaxConnections > 0 && len(s.conns) >= s.opt.MaxConnections
+	if full || s.stopping {
+		s.mu.Unlock()
+		s.stats.Refused.Add(1)
+		_ = nc.Close() // nothing was said on it yet
+		return
+	}
+	s.conns[c] = struct{}{}
+	s.running.Add(1)
+	s.mu.Unlock()
+	s.stats.Accepted.Add(1)
+	s.stats.Connections.Add(1)
+	go func() {
+		defer s.running.Done()
+		c.run()
+		s.mu.Lock()
+		delete(s.conns, c)
+		s.mu.Unlock()
+		s.stats.Connections.Add(-1)
+	}()
+}
+
+// Shutdown ends all connections, telling MQTT 5 clients why, and returns when they have ended. When ctx
+// ends it cuts those off that do not take the news.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	s.stopping = true
+	for c := range s.conns {
+		c.end(shutdownEnd)
+	}
+	s.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+	}
+	s.Abort()
+	<-ended
+	return nil
+}
+
+// Abort cuts all connections off without a word: when the store has failed nothing may be answered.
+func (s *Server) Abort() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopping = true
+	for c := range s.conns {
+		c.cut()
+	}
+}
