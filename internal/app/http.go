@@ -41,7 +41,7 @@ func newHTTPServer(host *Host) *httpServer {
 
 // Serve is part of Server.
 func (s *httpServer) Serve(listener net.Listener) error {
-	if err := s.server.Serve(listener); err != http.ErrServerClosed { //nolint:errorlint // Serve returns it bare
+	if err := s.server.Serve(listener); err != http.ErrServerClosed {
 		return err
 	}
 	return nil

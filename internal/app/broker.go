@@ -1,0 +1,155 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"emanet/internal/broker"
+	"emanet/internal/config"
+	"emanet/internal/journal"
+	"emanet/internal/mqttserver"
+	"emanet/internal/store/local"
+)
+
+// core is what the broker part makes for the parts after it.
+type core struct {
+	store  *local.Store
+	broker *broker.Broker
+	cut    func() // ends all client connections without a word; nil while there are none
+}
+
+// corePart opens the store and the broker on it. The directory's lock is the store's.
+func corePart(cfg config.Serve, host *Host, c *core) Part {
+	var watch *watcher
+	return Part{
+		Name: "broker",
+		Start: func(context.Context) error {
+			if err := c.open(cfg, host); err != nil {
+				return err
+			}
+			watch = watchStore(c, host)
+			found := c.broker.Found()
+			host.OnSummary(func() Pending { return Pending{Sessions: found.Sessions, Messages: int64(found.Messages)} })
+			host.Metrics.Add(c.samples)
+			return nil
+		},
+		Stop: func(context.Context) error {
+			watch.stop()
+			c.broker.Close()
+			return c.store.Close()
+		},
+	}
+}
+
+func (c *core) open(cfg config.Serve, host *Host) error {
+	var err error
+	c.store, err = local.Open(cfg.Data, local.Options{
+		Logger: host.Log,
+		Journal: journal.Options{
+			SegmentBytes: int64(cfg.Store.JournalSegmentBytes), Segments: cfg.Store.JournalSegments,
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("--data %s: %w", cfg.Data, err)
+	}
+	c.broker, err = broker.Open(c.store, broker.Options{
+		MaxQueued:    uint64(cfg.Limits.MaxQueued),
+		RejectNew:    cfg.Limits.Overflow == config.RejectNew,
+		MaxRetained:  cfg.Store.RetainedMax,
+		MaxSubs:      cfg.Limits.MaxSubscriptions,
+		MemoryBudget: int64(cfg.Store.MemoryBudget),
+		Logger:       host.Log,
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("--data %s: %w", cfg.Data, err), c.store.Close())
+	}
+	return nil
+}
+
+// watcher carries the store's alarms to health, and ends the process when the store has failed.
+type watcher struct {
+	quit, done chan struct{}
+}
+
+// alarmInterval is how often alarms are looked at; a failure is told at once.
+const alarmInterval = time.Second
+
+func watchStore(c *core, host *Host) *watcher {
+	w := &watcher{quit: make(chan struct{}), done: make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		tick := time.NewTicker(alarmInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-w.quit:
+				return
+			case <-c.store.Failed():
+				// Nothing may be said any more, not even goodbye: clients find their messages unacknowledged.
+				if c.cut != nil {
+					c.cut()
+				}
+				host.Fail("store", c.store.Err())
+				return
+			case <-tick.C:
+				showAlarms(host, c.store.Alarms())
+			}
+		}
+	}()
+	return w
+}
+
+func showAlarms(host *Host, alarms []string) {
+	if len(alarms) == 0 {
+		host.Health.Clear("store")
+		return
+	}
+	host.Health.Raise("store", strings.Join(alarms, "; "))
+}
+
+func (w *watcher) stop() {
+	close(w.quit)
+	<-w.done
+}
+
+// mqttPart serves MQTT over TCP; the zero Part when it is off.
+func mqttPart(cfg config.Serve, host *Host, c *core) Part {
+	if cfg.MQTT == config.Off {
+		return Part{}
+	}
+	return listenerPart(host, config.Listener{Flag: "mqtt", Address: cfg.MQTT}, func() Server {
+		server := mqttserver.New(c.broker, mqttOptions(cfg, host))
+		c.cut = server.Abort
+		host.Metrics.Add(mqttSamples(server))
+		return server
+	})
+}
+
+func mqttOptions(cfg config.Serve, host *Host) mqttserver.Options {
+	l := &cfg.Limits
+	return mqttserver.Options{
+		MaxPacket:        uint32(cfg.MaxPacketBytes),
+		MaxConnections:   cfg.MaxConnections,
+		ReceiveMaximum:   l.ReceiveMaximum,
+		MaxInflight:      l.MaxInflight,
+		MaxKeepAlive:     l.MaxKeepAlive,
+		ConnectTimeout:   l.ConnectTimeout,
+		SessionExpiry:    expirySeconds(l.SessionExpiry),
+		MaxSessionExpiry: expirySeconds(l.MaxSessionExpiry),
+		MaxTopicLevels:   l.MaxTopicLevels,
+		MaxLiveBytes:     int64(l.MaxQoS0Outbox),
+		Logger:           host.Log,
+	}
+}
+
+// expirySeconds is the expiry as MQTT counts it, rounded up so that nothing ends early; Never stays Never.
+func expirySeconds(e config.Expiry) uint32 {
+	if e == config.Never {
+		return broker.Never
+	}
+	seconds := (int64(e) + int64(time.Second) - 1) / int64(time.Second)
+	return uint32(min(seconds, int64(broker.Never)-1))
+}

@@ -1,0 +1,74 @@
+package app
+
+import (
+	"emanet/internal/mailbox"
+	"emanet/internal/mqttserver"
+)
+
+// samples are the broker's and the store's figures.
+func (c *core) samples(emit func(Sample)) {
+	n := c.broker.Counters()
+	counter := func(name, help string, v uint64, labels ...string) {
+		emit(Sample{Name: name, Help: help, Kind: Counter, Value: float64(v), Labels: labels})
+	}
+	gauge := func(name, help string, v float64) {
+		emit(Sample{Name: name, Help: help, Kind: Gauge, Value: v})
+	}
+	counter("emanet_publishes_total", "Publishes taken in.", n.Published.Load())
+	counter("emanet_publishes_refused_total", "Publishes refused by a bound.", n.Refused.Load())
+	counter("emanet_publishes_unmatched_total", "Publishes that nobody had subscribed to.", n.Unmatched.Load())
+	counter("emanet_queued_total", "Messages put into sessions' mailboxes.", n.Queued.Load())
+	counter("emanet_live_total", "Messages handed to connections at QoS 0.", n.Live.Load())
+	counter("emanet_takeovers_total", "Connections that lost their session to a newer one.", n.Takeovers.Load())
+	counter("emanet_wills_total", "Wills published.", n.WillsPublished.Load())
+	counter("emanet_sessions_ended_total", "Sessions expired or discarded.", n.SessionsEnded.Load())
+	for r := range mailbox.Reasons {
+		counter("emanet_dropped_total", "Queued messages removed without delivery.", n.Dropped[r].Load(), "reason", r.String())
+	}
+	g := c.broker.Gauges()
+	gauge("emanet_sessions", "Sessions, connected or not.", float64(g.Sessions))
+	gauge("emanet_subscriptions", "Subscriptions.", float64(g.Subscriptions))
+	gauge("emanet_retained", "Retained messages.", float64(g.Retained))
+	gauge("emanet_pending", "Messages that wait for a session or for its acknowledgement.", float64(g.Pending))
+	gauge("emanet_mailbox_memory_bytes", "About the memory that waiting messages occupy.", float64(g.Memory))
+	c.storeSamples(counter, gauge)
+}
+
+func (c *core) storeSamples(counter func(string, string, uint64, ...string), gauge func(string, string, float64)) {
+	st := c.store.Stats()
+	gauge("emanet_journal_appended_lsn", "LSN of the newest batch.", float64(st.Appended))
+	gauge("emanet_journal_flushed_lsn", "LSN up to which everything is on disk.", float64(st.Flushed))
+	gauge("emanet_journal_folded_lsn", "LSN up to which everything is in SQLite.", float64(st.Folded))
+	counter("emanet_journal_flushes_total", "Groups written and flushed.", st.Groups)
+	counter("emanet_journal_bytes_total", "Bytes of these groups.", st.GroupBytes)
+	gauge("emanet_journal_used_bytes", "Journal that cannot be reused yet.", float64(st.JournalUsed))
+	gauge("emanet_journal_size_bytes", "Size of the journal.", float64(st.JournalTotal))
+	counter("emanet_journal_flushes_timed_total", "Flushes timed.", st.FlushSeconds.Count)
+	gauge("emanet_journal_flush_seconds_sum", "Time spent writing and flushing.", st.FlushSeconds.Sum)
+	counter("emanet_folds_total", "Folds into SQLite.", st.Folds)
+	counter("emanet_folded_operations_total", "Operations folded.", st.FoldedOps)
+	gauge("emanet_fold_seconds_sum", "Time spent folding.", st.FoldSeconds)
+	gauge("emanet_wal_bytes", "Size of broker.db-wal.", float64(st.WALBytes))
+	gauge("emanet_database_bytes", "Size of broker.db.", float64(st.DatabaseBytes))
+}
+
+// mqttSamples are the MQTT server's figures.
+func mqttSamples(server *mqttserver.Server) func(emit func(Sample)) {
+	return func(emit func(Sample)) {
+		s := server.Stats()
+		counter := func(name, help string, v uint64) {
+			emit(Sample{Name: name, Help: help, Kind: Counter, Value: float64(v)})
+		}
+		emit(Sample{Name: "emanet_mqtt_connections", Help: "Connections.", Kind: Gauge, Value: float64(s.Connections.Load())})
+		counter("emanet_mqtt_accepted_total", "Connections accepted.", s.Accepted.Load())
+		counter("emanet_mqtt_refused_total", "Connections refused by a limit or for their CONNECT.", s.Refused.Load())
+		counter("emanet_mqtt_malformed_total", "Connections ended for what the client sent.", s.Malformed.Load())
+		counter("emanet_mqtt_packets_in_total", "Packets received.", s.PacketsIn.Load())
+		counter("emanet_mqtt_bytes_in_total", "Bytes received.", s.BytesIn.Load())
+		counter("emanet_mqtt_bytes_out_total", "Bytes sent.", s.BytesOut.Load())
+		counter("emanet_mqtt_acknowledged_total", "PUBACK and PUBREC sent with success.", s.Acknowledged.Load())
+		counter("emanet_mqtt_live_dropped_total", "QoS 0 messages a slow client missed.", s.LiveDropped.Load())
+		counter("emanet_mqtt_too_large_dropped_total", "Messages above a client's maximum packet size.", s.TooLargeDropped.Load())
+		counter("emanet_mqtt_stalled_publishes_total", "Publishes that waited for room in the store.", s.StalledPublishes.Load())
+	}
+}
