@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -40,7 +41,12 @@ func OnlyEmanet(t testing.TB) {
 	}
 }
 
-// Start runs a broker with its own data until the end of the test. args are flags of `emanet serve`.
+// smallJournal is for brokers of one test: quick to prepare, and soon full, so that segments are used again. The
+// shared broker has the defaults.
+var smallJournal = []string{"--journal-segments", "8", "--journal-segment-bytes", "4MiB"}
+
+// Start runs a broker with its own data until the end of the test. args are flags of `emanet serve`; unless they
+// say otherwise its journal is small.
 func Start(t testing.TB, args ...string) *Broker {
 	t.Helper()
 	dir, err := os.MkdirTemp(scratch(), "broker-")
@@ -67,6 +73,9 @@ func StartIn(t testing.TB, root string, args ...string) *Broker {
 // Prepare gives a broker that is not running yet.
 func Prepare(t testing.TB, root string, args ...string) *Broker {
 	t.Helper()
+	if !slices.Contains(args, "--journal-segments") {
+		args = append(slices.Clone(smallJournal), args...)
+	}
 	p, err := prepare(root, args)
 	if err != nil {
 		t.Fatal(err)
@@ -147,6 +156,13 @@ func Main(m *testing.M) {
 
 // Addr is where the broker speaks MQTT.
 func (b *Broker) Addr() string { return b.mqtt }
+
+// ListenOn chooses the MQTT address of a broker that is not running yet.
+func (b *Broker) ListenOn(addr string) {
+	if b.kind != "" {
+		b.mqtt = addr
+	}
+}
 
 // URL is an address of the broker's HTTP listener.
 func (b *Broker) URL(path string) string { return "http://" + b.http + path }

@@ -65,8 +65,8 @@ func (p *process) commandLine() ([]string, error) {
 }
 
 func mosquittoConf(p *process) string {
-	_, port, _ := net.SplitHostPort(p.mqtt)
-	conf := "listener " + port + " 127.0.0.1\nallow_anonymous true\npersistence true\npersistence_location " + p.data() + "/\n" +
+	host, port, _ := net.SplitHostPort(p.mqtt)
+	conf := "listener " + port + " " + host + "\nallow_anonymous true\npersistence true\npersistence_location " + p.data() + "/\n" +
 		"max_inflight_messages 0\nuser root\nlog_type error\nlog_type warning\nlog_type notice\n"
 	queued := "0"
 	for i := 0; i+1 < len(p.args); i += 2 {

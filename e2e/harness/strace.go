@@ -21,10 +21,23 @@ type Flushes struct {
 // WatchFlushes attaches strace to the running broker until the end of the test.
 func WatchFlushes(t testing.TB, b *Broker) *Flushes {
 	t.Helper()
+	f := &Flushes{t: t, path: filepath.Join(b.root, "strace.txt"), data: b.Data()}
+	attach(t, b, "-y", "-e", "trace=fdatasync,fsync,sync_file_range", "-o", f.path)
+	return f
+}
+
+// FailFlushes makes every flush of the running broker fail with EIO from now on.
+func FailFlushes(t testing.TB, b *Broker) {
+	t.Helper()
+	attach(t, b, "-e", "trace=fdatasync,fsync,sync_file_range", "-e", "inject=fdatasync,fsync:error=EIO", "-o", os.DevNull)
+}
+
+// attach lets strace hold on to the broker until the end of the test.
+func attach(t testing.TB, b *Broker, args ...string) {
+	t.Helper()
 	strace, err := exec.LookPath("strace")
 	Need(t, strace, err)
-	f := &Flushes{t: t, path: filepath.Join(b.root, "strace.txt"), data: b.Data()}
-	cmd := exec.Command(strace, "-f", "-y", "-e", "trace=fdatasync,fsync,sync_file_range", "-o", f.path, "-p", strconv.Itoa(b.Pid()))
+	cmd := exec.Command(strace, append([]string{"-f", "-p", strconv.Itoa(b.Pid())}, args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	says, err := cmd.StderrPipe()
 	if err != nil {
@@ -44,11 +57,10 @@ func WatchFlushes(t testing.TB, b *Broker) *Flushes {
 				for lines.Scan() {
 				}
 			}()
-			return f
+			return
 		}
 	}
 	t.Fatal("strace did not attach to the broker")
-	return nil
 }
 
 // Journal counts the flushes of files in the journal so far. A flush that has returned was written down before

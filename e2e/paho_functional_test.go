@@ -1,0 +1,92 @@
+package e2e
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	. "emanet/e2e/harness"
+)
+
+// skippedFunctionalTests lists functional tests of the paho module that need what emanet does not have yet, each
+// with its reason. The module of this version has none: its TLS tests are commented out, and no functional test
+// uses WebSocket.
+var skippedFunctionalTests = map[string]string{}
+
+// The functional tests inside the module github.com/eclipse/paho.mqtt.golang, unmodified. They want port 1883 of an
+// address that can be chosen, so the broker gets a loopback address of its own.
+func TestFunctionalTestsOfPahoGo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("about 40 s")
+	}
+	t.Parallel()
+	const address = "127.18.83.1"
+	b := Prepare(t, t.TempDir())
+	b.ListenOn(net.JoinHostPort(address, "1883"))
+	b.Restart()
+
+	module := Run(t, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/eclipse/paho.mqtt.golang")
+	source := filepath.Join(t.TempDir(), "paho") // the module cache is read-only
+	if err := os.CopyFS(source, os.DirFS(strings.TrimSpace(module))); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "go", "test", "-mod=mod", "-count=1", "-v", "-run", "^("+strings.Join(functionalTests(t, source), "|")+")$", ".")
+	cmd.Dir = source
+	cmd.Env = append(os.Environ(), "TEST_FVT_ADDR="+address)
+	out, err := cmd.CombinedOutput()
+	results := regexp.MustCompile(`(?m)^--- (PASS|FAIL|SKIP): (\S+)`).FindAllStringSubmatch(string(out), -1)
+	if len(results) < 30 {
+		t.Fatalf("only %d results: %v\n%s", len(results), err, out)
+	}
+	for _, r := range results {
+		t.Run(r[2], func(t *testing.T) {
+			switch r[1] {
+			case "FAIL":
+				t.Errorf("%s", around(string(out), r[2]))
+			case "SKIP":
+				t.Skip("skipped by the module itself")
+			}
+		})
+	}
+	if err != nil && !t.Failed() {
+		t.Errorf("go test of the module: %v\n%s", err, out)
+	}
+}
+
+// functionalTests lists the tests of the module's files fvt_*_test.go.
+func functionalTests(t *testing.T, source string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(source, "fvt_*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(string(text), -1) {
+			if reason, skip := skippedFunctionalTests[m[1]]; skip {
+				t.Logf("skipping %s: %s", m[1], reason)
+				continue
+			}
+			names = append(names, m[1])
+		}
+	}
+	return names
+}
+
+// around gives what a test of the module printed.
+func around(out, name string) string {
+	_, rest, _ := strings.Cut(out, "=== RUN   "+name+"\n")
+	text, _, _ := strings.Cut(rest, "=== RUN ")
+	return text
+}
