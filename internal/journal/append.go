@@ -37,12 +37,12 @@ type place struct {
 	tip LSN      // last LSN appended
 }
 
-// set puts the place behind the last record found.
-func (p *place) set(r *ring) {
-	*p = place{off: r.bytes}
-	if n := len(r.live); n > 0 {
-		s := r.live[n-1]
-		*p = place{seg: s, off: s.end, seq: s.seq, tip: s.last}
+// set puts the place behind the last record found. There may be none: a cut can take the
+// first group of a segment after everything before it was released.
+func (p *place) set(r *ring, found *scan) {
+	*p = place{off: r.bytes, seq: found.seq, tip: found.last}
+	if n := len(found.live); n > 0 {
+		p.seg, p.off = found.live[n-1], found.live[n-1].end
 	}
 }
 

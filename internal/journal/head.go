@@ -28,6 +28,7 @@ type head struct {
 	generation   uint64 // the copy with the higher one counts
 	base         LSN    // LSNs of the running or latest run are above it
 	floor        LSN    // last LSN of the newest recycled segment: what is not above it may be overwritten
+	time         int64  // unix ms of the newest group then
 	flushed      LSN    // some LSN known to be flushed: a journal that ends before it is damaged
 }
 
@@ -43,6 +44,7 @@ func (h *head) encode() []byte {
 	le.PutUint64(b[48:], uint64(h.base))
 	le.PutUint64(b[56:], uint64(h.floor))
 	le.PutUint64(b[64:], uint64(h.flushed))
+	le.PutUint64(b[72:], uint64(h.time))
 	le.PutUint32(b[124:], crc32.Checksum(b[:124], castagnoli))
 	return b
 }
@@ -67,6 +69,7 @@ func decodeHead(b []byte) (h head, whole bool, err error) {
 		base:         LSN(le.Uint64(b[48:])),
 		floor:        LSN(le.Uint64(b[56:])),
 		flushed:      LSN(le.Uint64(b[64:])),
+		time:         int64(le.Uint64(b[72:])),
 	}, true, nil
 }
 

@@ -144,7 +144,8 @@ type counters struct {
 }
 
 // Open reads the directory, creating it if there is none, checks every record that is not
-// released and finds the end. Appends begin with Start. Errors: *CorruptError, ErrNewer,
+// released and finds the end. Appends begin with Start. Of the path only the last element is
+// created durably; that the folder above is there to stay is the caller's business. Errors: *CorruptError, ErrNewer,
 // ErrSegmentSize, disk.ErrLocked, those of the file system.
 func Open(dir string, o Options) (*Journal, error) {
 	if err := o.complete(); err != nil {
@@ -199,8 +200,8 @@ func (j *Journal) open() error {
 	}
 	j.flushed.Store(uint64(found.last))
 	j.appended.Store(uint64(found.last))
-	j.time = found.time
-	j.place.set(&j.ring)
+	j.time = max(found.time, h.time)
+	j.place.set(&j.ring, found)
 	return nil
 }
 
@@ -217,15 +218,7 @@ func (j *Journal) create() (*headFile, error) {
 	}
 	h := head{segmentBytes: j.opt.SegmentBytes}
 	rand.Read(h.salt[:]) // never fails
-	created, err := createHead(j.opt.FS, j.dir, h)
-	if err != nil {
-		return nil, err
-	}
-	// The directory's own name may be new, too.
-	if err := j.opt.FS.SyncDir(filepath.Dir(j.dir)); err != nil {
-		return nil, errors.Join(err, created.file.Close())
-	}
-	return created, nil
+	return createHead(j.opt.FS, j.dir, h)
 }
 
 // Start makes what Open found durable again, because a killed process leaves pages that
@@ -257,6 +250,10 @@ func (j *Journal) start(folded LSN) error {
 	if err := j.rewrite(folded); err != nil {
 		return err
 	}
+	// Names as well: a process killed while it created the journal leaves them unflushed.
+	if err := errors.Join(j.opt.FS.SyncDir(j.dir), j.opt.FS.SyncDir(filepath.Dir(j.dir))); err != nil {
+		return err
+	}
 	// A torn group's LSNs are at most a segment's worth of records above what was flushed before it.
 	skip := LSN(j.opt.SegmentBytes)
 	if j.head.damaged {
@@ -266,6 +263,7 @@ func (j *Journal) start(folded LSN) error {
 	h := j.head
 	h.base = max(h.base, h.flushed, LSN(j.flushed.Load()), folded) + skip
 	h.flushed = LSN(j.flushed.Load())
+	h.time = j.time
 	// Both copies: losing one later must not bring back an older base.
 	if err := h.writeBoth(); err != nil {
 		return err
@@ -352,7 +350,7 @@ func (j *Journal) Close() error {
 	defer j.headMu.Unlock()
 	if was == stateRunning && failed == nil {
 		// From now on a damaged last group is told from a torn one.
-		j.head.flushed = j.Flushed()
+		j.head.flushed, j.head.time = j.Flushed(), j.time
 		failed = j.head.writeBoth()
 	}
 	return errors.Join(failed, j.closeFiles())

@@ -98,6 +98,12 @@ func ignoreNotExist(err error) error {
 // the disk is full: a start must work with no free byte. Shrinking takes free slots off the top only.
 func (r *ring) resize(h *headFile, want int) error {
 	have := len(r.files)
+	if have < want {
+		// The head's name before any segment's: a process killed in between may have left it unflushed.
+		if err := r.fs.SyncDir(r.dir); err != nil {
+			return err
+		}
+	}
 	for len(r.files) < want {
 		err := r.addSlot()
 		if errors.Is(err, disk.ErrNoSpace) && len(r.files) >= segmentsMin {

@@ -102,7 +102,7 @@ func (j *Journal) Release(upTo LSN) error {
 		j.mu.Unlock()
 		return nil
 	}
-	j.head.floor = j.ring.live[n-1].appended
+	j.head.floor, j.head.time = j.ring.live[n-1].appended, j.time
 	j.mu.Unlock()
 
 	j.head.flushed = flushed

@@ -11,7 +11,8 @@ type scan struct {
 	live []*segment
 	free []int
 	last LSN
-	time int64 // of the last group
+	seq  uint64 // highest of any segment
+	time int64  // of the last group
 }
 
 // slotState sorts a slot by its header.
@@ -46,6 +47,9 @@ func (r *ring) scan(h *head) (*scan, error) {
 			return nil, fmt.Errorf("read %s: %w", r.name(slot), err)
 		}
 		sh, state := r.slotState(slot, header[:], h.floor)
+		if state != slotSuspect {
+			s.seq = max(s.seq, sh.seq)
+		}
 		switch state {
 		case slotFree:
 			s.free = append(s.free, slot)
