@@ -72,10 +72,11 @@ func (o *output) init(c *conn) {
 }
 
 // answer queues a packet. It leaves in its turn, once lsn is on disk: the only way to acknowledge.
+// The flush may have come, and have told the writer, before the packet was here: then nobody else wakes it.
 func (o *output) answer(a answer) {
 	o.mu.Lock()
 	o.answers = append(o.answers, a)
-	if a.lsn == 0 {
+	if a.lsn == 0 || a.lsn <= o.conn.server.broker.Flushed() {
 		o.wakeLocked()
 	}
 	o.mu.Unlock()
