@@ -126,7 +126,7 @@ func Open(dir string, opt Options) (*Store, error) {
 }
 
 func (s *Store) open() error {
-	if err := s.opt.FS.MkdirAll(s.dir); err != nil {
+	if err := makeDir(s.opt.FS, s.dir); err != nil {
 		return err
 	}
 	lock, err := s.opt.FS.Lock(s.dir)
@@ -154,8 +154,29 @@ func (s *Store) open() error {
 	if s.fold, err = openFolder(s); err != nil {
 		return err
 	}
+	// The names of what was just made.
+	if err := s.opt.FS.SyncDir(s.dir); err != nil {
+		return err
+	}
 	s.readers = newReaders(s.databasePath(), s.opt.VFS, s.opt.Readers)
 	return nil
+}
+
+// makeDir creates a directory with its parents, each of them durable before there is anything in it.
+func makeDir(fsys disk.FS, dir string) error {
+	if _, err := fsys.Stat(dir); err == nil || !errors.Is(err, disk.ErrNotExist) {
+		return err
+	}
+	parent := filepath.Dir(dir)
+	if parent != dir {
+		if err := makeDir(fsys, parent); err != nil {
+			return err
+		}
+	}
+	if err := fsys.MkdirAll(dir); err != nil {
+		return err
+	}
+	return fsys.SyncDir(parent)
 }
 
 func (s *Store) databasePath() string { return filepath.Join(s.dir, "broker.db") }
@@ -175,7 +196,7 @@ func (s *Store) Start() error {
 
 // Begin takes the append lock and returns the batch to fill.
 func (s *Store) Begin(c store.Class, size int) (*store.Batch, error) {
-	buf, err := s.journal.Begin(c, size)
+	buf, err := s.journal.Begin(c, max(size, 1)) // 0: the caller only wants the append lock
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 // over the pages. Bodies, tags, keys and values alias the records.
 type net struct {
 	last        store.LSN
+	taken       int // records
 	ops         uint64
 	entries     int // in all lanes, dead ones too: what bounds the memory of a fold
 	nextMessage uint64
@@ -133,6 +134,7 @@ func (n *net) add(lsn store.LSN, record []byte) error {
 		n.ops++
 	}
 	n.last = lsn
+	n.taken++
 	return ops.Err()
 }
 
