@@ -93,13 +93,24 @@ func (m *Mailbox) Detach(c *Consumer) (sent uint64) {
 			unsent = append(unsent, it)
 		}
 	}
-	// They were in front of what is in memory, and are so again.
-	slices.SortFunc(unsent, func(a, b item) int { return cmp.Compare(b.Seq, a.Seq) })
-	for _, it := range unsent {
-		m.lane(it.Priority).head.pushFront(it)
-	}
+	m.unassignLocked(unsent)
 	m.wishSweepLocked()
 	return sent
+}
+
+// unassignLocked puts entries that were never taken back to where they were: at the front of head, among
+// what other consumers gave back before.
+func (m *Mailbox) unassignLocked(items []item) {
+	for _, it := range items {
+		head := &m.lane(it.Priority).head
+		for head.len() > 0 && head.front().Seq < it.Seq {
+			items = append(items, head.popFront())
+		}
+	}
+	slices.SortFunc(items, func(a, b item) int { return cmp.Compare(b.Seq, a.Seq) })
+	for _, it := range items {
+		m.lane(it.Priority).head.pushFront(it)
+	}
 }
 
 // Take moves what is assigned to c into buf, which may be a reused slice, and assigns more in its place.
@@ -109,7 +120,7 @@ func (m *Mailbox) Take(c *Consumer, buf []Delivery) []Delivery {
 	for i := range c.queue {
 		d := &c.queue[i]
 		f := m.flights[d.Key]
-		if f == nil || f.consumer != c || f.settled || f.taken {
+		if f == nil || f.Seq != d.Seq || f.consumer != c || f.settled || f.taken {
 			continue // acknowledged before it was sent again
 		}
 		f.taken, f.sent = true, true

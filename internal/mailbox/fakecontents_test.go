@@ -107,6 +107,8 @@ func (c *contents) applyOp(op *store.Op) {
 		c.bodies[op.MessageID] = &body{message: msg}
 		c.nextMessage = op.MessageID + 1
 		return
+	case store.OpPut: // the broker's records; the model keeps its own
+		return
 	}
 	b := c.boxes[op.Mailbox]
 	require(b != nil, "operation %d on mailbox %d, which is not there", op.Kind, op.Mailbox)

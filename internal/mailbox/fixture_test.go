@@ -6,16 +6,23 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"emanet/internal/message"
 	"emanet/internal/store"
 )
 
+// tb is what *testing.T and *rapid.T share.
+type tb interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
 // fixture is a mailbox on a fake store, with its host.
 type fixture struct {
-	t      testing.TB
+	t      tb
 	store  *fakeStore
 	host   *fakeHost
 	m      *Mailbox
@@ -29,7 +36,7 @@ var session = Policy{Durable: true, Identifiers: 65535}
 // queue is the policy of an AMQP queue.
 var queue = Policy{Durable: true}
 
-func setup(t testing.TB, p Policy) *fixture {
+func setup(t tb, p Policy) *fixture {
 	f := &fixture{t: t, store: newFakeStore(), host: &fakeHost{}, policy: p}
 	f.host.clock.Store(1_000_000)
 	if p.Durable {
@@ -134,7 +141,7 @@ func (f *fixture) waitLoad() {
 	})
 }
 
-func poll(t testing.TB, what string, done func() bool) {
+func poll(t tb, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !done(); runtime.Gosched() {
 		if time.Now().After(end) {
@@ -244,7 +251,7 @@ func keys(ds []Delivery) []uint64 {
 	return ks
 }
 
-func equal[T comparable](t testing.TB, what string, got, want T) {
+func equal[T comparable](t tb, what string, got, want T) {
 	t.Helper()
 	if got != want {
 		t.Fatalf("%s: got %v, want %v", what, got, want)
