@@ -2,6 +2,7 @@ package broker
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"emanet/internal/mailbox"
 	"emanet/internal/message"
@@ -26,13 +27,14 @@ type Receiver interface {
 // Client is a connection's hold on its session, from Attach to Detach. Publish, and the handling of
 // received packet ids, are for one goroutine (the reader); the rest is safe for concurrent use.
 type Client struct {
-	broker   *Broker
-	session  *Session
-	receiver Receiver
-	consumer mailbox.Consumer
-	waiter   store.Waiter
-	routes   map[string]*route
-	touched  []*Session // got something in this burst, to be woken by Flush
+	displaced atomic.Bool // another connection has the session
+	broker    *Broker
+	session   *Session
+	receiver  Receiver
+	consumer  mailbox.Consumer
+	waiter    store.Waiter
+	routes    map[string]*route
+	touched   []*Session // got something in this burst, to be woken by Flush
 }
 
 // Connect is what a connection wants.
@@ -98,6 +100,7 @@ func (b *Broker) attach(batch *store.Batch, want *Connect, old *Session) Attache
 		loser = old.client
 		if loser != nil {
 			b.counters.Takeovers.Add(1)
+			loser.displaced.Store(true) // before its deliveries are gone, so that it never takes them for settled
 			old.mailbox.Detach(&loser.consumer)
 			old.sent = old.mailbox.Sent()
 		}

@@ -16,6 +16,10 @@ func (c *Client) Take(buf []mailbox.Delivery) []mailbox.Delivery {
 	return c.session.mailbox.Take(&c.consumer, buf)
 }
 
+// Displaced tells whether another connection has the session. What this one does not find any more may then
+// be in flight on that one.
+func (c *Client) Displaced() bool { return c.displaced.Load() }
+
 // InFlight describes the delivery under a key (packet id - 1).
 func (c *Client) InFlight(key uint64) (store.Entry, bool) {
 	return c.session.mailbox.InFlight(&c.consumer, key)

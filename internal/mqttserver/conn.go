@@ -72,6 +72,9 @@ var (
 // errEnd ends the read loop when the connection's ending has been decided.
 var errEnd = errors.New("connection ended")
 
+// errLeave is the end that the client has asked for by DISCONNECT.
+var errLeave = errors.New("the client disconnected")
+
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{server: s, nc: nc}
 	c.in.init(nc)
@@ -87,10 +90,18 @@ func (c *conn) run() {
 	if err == nil {
 		err = c.serve()
 	}
-	c.noteEnd(err)
+	// A client that took leave must be gone from the session before it sees its connection end: it may be
+	// back at once, and a takeover would send its will.
+	left := errors.Is(err, errLeave)
+	if !left {
+		c.noteEnd(err)
+	}
 	if c.client != nil {
 		c.awaitHeld()
 		c.detach()
+	}
+	if left {
+		c.noteEnd(err)
 	}
 	c.out.finish()
 	c.in.release()
@@ -215,6 +226,8 @@ func (c *conn) noteEnd(err error) {
 	var version *mqttwire.UnsupportedVersionError
 	switch {
 	case errors.Is(err, errEnd):
+	case errors.Is(err, errLeave):
+		c.end(leaveEnd)
 	case errors.As(err, &wrong):
 		c.end(ending{code: wrong.Code, tell: true, bad: true, cause: wrong.Text})
 	case errors.As(err, &version):

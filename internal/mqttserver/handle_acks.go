@@ -70,8 +70,13 @@ func (c *conn) handlePubrec(f mqttwire.Frame) error {
 	return nil
 }
 
-// pubrelUnknown answers a PUBREC for nothing: its delivery is settled, perhaps not yet on disk.
+// pubrelUnknown answers a PUBREC for nothing: its delivery is settled, perhaps not yet on disk. After a takeover
+// it is not, but on the new connection: a PUBREL from this one would have the client forget an id whose PUBLISH
+// is being resent ([MQTT-4.3.3-2]).
 func (c *conn) pubrelUnknown(packetID uint16) {
+	if c.client.Displaced() {
+		return
+	}
 	c.out.answerOld(answer{
 		lsn: c.client.SettledLSN(), kind: mqttwire.TypePubrel, packetID: packetID, code: mqttwire.PacketIDNotFound,
 	})

@@ -18,6 +18,5 @@ func (c *conn) handleDisconnect(f mqttwire.Frame) error {
 		c.goodbye.Expiry = min(d.Props.SessionExpiry, c.server.opt.MaxSessionExpiry)
 	}
 	c.goodbye.Clean = d.Code == mqttwire.Success
-	c.end(leaveEnd)
-	return errEnd
+	return errLeave
 }
