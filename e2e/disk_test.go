@@ -93,7 +93,7 @@ func drain(t *testing.T, c *Client, topic string, from, to int) {
 func TestAFullDiskStopsPublishesAndLosesNothing(t *testing.T) {
 	OnlyEmanet(t)
 	t.Parallel()
-	disk := smallDisk(t, "64m")
+	disk := smallDisk(t, "160m")
 	b := StartIn(t, disk, "--journal-segments", "8", "--journal-segment-bytes", "1MiB", "--mqtt-max-queued", "1000000")
 	for _, topic := range []string{"a", "b"} {
 		c := Open(t, b.Addr(), Persistent(4, topic))

@@ -129,7 +129,7 @@ func (w *watcher) session(c *Client) error {
 			}
 			return fmt.Errorf("of its own will")
 		}
-		if w.rng.IntN(3) > 0 {
+		if w.rng.IntN(3) > 0 || c.Buffered() == 0 { // never wait for a packet while owing an answer
 			for _, ack := range w.owed {
 				c.Send(ack)
 			}
@@ -162,6 +162,9 @@ func (w *watcher) take(p Packet) {
 			w.l.fault(w.name, "%v came again with DUP=0: %v", s, p)
 		}
 		return
+	}
+	if p.Retain {
+		return // a new subscription's retained value; a publisher may still have to resend what led to it
 	}
 	if last := &w.last[s.publisher][s.topic]; s.n < *last {
 		w.l.fault(w.name, "%v came after %d", s, *last-1)

@@ -105,7 +105,7 @@ func drain(b *peer.Broker, session string, want int, figures Figures) error {
 	return nil
 }
 
-var pendingAttribute = regexp.MustCompile(`\bsessions=\d+ pending=(\d+)`)
+var pendingAttribute = regexp.MustCompile(`\bsessions=\d+ pending_messages=(\d+)`)
 
 // pending reads how many messages the start-up line says are there.
 func pending(log string) (int, bool) {

@@ -242,7 +242,7 @@ func (b *Broker) Recovered() (sessions, pending, ms int) {
 	b.t.Helper()
 	for line := range strings.Lines(b.log()) {
 		if s, ok := attribute(line, "sessions"); ok {
-			pending, _ = attribute(line, "pending")
+			pending, _ = attribute(line, "pending_messages")
 			ms, _ = attribute(line, "ms")
 			return s, pending, ms
 		}

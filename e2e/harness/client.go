@@ -97,6 +97,7 @@ func (c *Client) Read() Packet {
 	c.t.Helper()
 	p, err := c.TryRead(Patience)
 	if err != nil {
+		dump(c.t, c.conn.RemoteAddr().String(), err)
 		c.t.Fatalf("waiting for a packet: %v", err)
 	}
 	return p
@@ -107,6 +108,7 @@ func (c *Client) Expect(kind byte) Packet {
 	c.t.Helper()
 	p, err := c.TryRead(Patience)
 	if err != nil {
+		dump(c.t, c.conn.RemoteAddr().String(), err)
 		c.t.Fatalf("waiting for %s: %v", typeNames[kind], err)
 	}
 	if p.Type != kind {
@@ -222,6 +224,9 @@ func (c *Client) Disconnect() {
 	c.ExpectClosed()
 	c.Drop()
 }
+
+// Buffered says how many bytes have arrived that were not read yet.
+func (c *Client) Buffered() int { return c.r.Buffered() }
 
 // Drop cuts the TCP connection without a word.
 func (c *Client) Drop() { _ = c.conn.Close() }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
 )
 
@@ -99,6 +100,7 @@ func (p *process) spawn() error {
 	}
 	done := make(chan struct{})
 	p.cmd, p.done, p.err = cmd, done, nil
+	running.Store(p.mqtt, p)
 	go func() {
 		err := cmd.Wait()
 		p.mu.Lock()
@@ -165,6 +167,20 @@ func (p *process) end(sig syscall.Signal) error {
 		<-done
 		return fmt.Errorf("the broker did not end within %v of %v", startupPatience, sig)
 	}
+}
+
+// running has every process by its MQTT address.
+var running sync.Map
+
+// dump asks a broker that owes an answer what its goroutines do, when EMANET_E2E_DUMP is set. It ends the broker.
+func dump(t testing.TB, addr string, err error) {
+	t.Helper()
+	p, ok := running.Load(addr)
+	if !ok || os.Getenv("EMANET_E2E_DUMP") == "" || !errors.Is(err, os.ErrDeadlineExceeded) {
+		return
+	}
+	_ = p.(*process).end(syscall.SIGQUIT)
+	t.Logf("goroutines:\n%s", p.(*process).log())
 }
 
 func tail(log string) string {
