@@ -37,6 +37,10 @@ func Eventually(t testing.TB, what string, condition func() bool) {
 	deadline := time.Now().Add(Patience)
 	for !condition() {
 		if time.Now().After(deadline) {
+			running.Range(func(addr, _ any) bool {
+				dump(t, addr.(string), os.ErrDeadlineExceeded)
+				return true
+			})
 			t.Fatalf("waited %v in vain: %s", Patience, what)
 		}
 		<-tick.C
