@@ -19,6 +19,9 @@ func (s *Serve) Complete() error {
 			return badFlag(b.flag, "%s is not between %s and %s", b.show(b.value), b.show(b.low), b.show(b.high))
 		}
 	}
+	if s.Store.JournalSegmentBytes%journalPage != 0 {
+		return badFlag("journal-segment-bytes", "%v is not a multiple of %v", s.Store.JournalSegmentBytes, journalPage)
+	}
 	half := s.Store.JournalSegmentBytes / 2
 	if s.MaxPacketBytes == 0 {
 		s.MaxPacketBytes = half
@@ -33,6 +36,9 @@ func (s *Serve) Complete() error {
 // minPacketBytes lets every handshake through; a smaller limit would only
 // refuse clients in ways nobody can trace.
 const minPacketBytes Bytes = 1 << 10
+
+// journalPage is the unit in which the journal is laid out.
+const journalPage Bytes = 4 << 10
 
 type bound struct {
 	flag             string
@@ -68,7 +74,7 @@ func (s *Serve) bounds() []bound {
 		count("mqtt-max-topic-levels", m.MaxTopicLevels, 1, math.MaxUint16),
 		size("mqtt-max-qos0-outbox", m.MaxQoS0Outbox, 1<<10, 1<<40),
 		count("retained-max", st.RetainedMax, 0, 1_000_000_000),
-		count("journal-segments", st.JournalSegments, 4, 1<<16),
+		count("journal-segments", st.JournalSegments, 4, 1<<14),
 		size("journal-segment-bytes", st.JournalSegmentBytes, 64<<10, 1<<30),
 		size("memory-budget", st.MemoryBudget, 1<<20, 1<<44),
 	}
