@@ -18,7 +18,6 @@ import (
 type core struct {
 	store  *local.Store
 	broker *broker.Broker
-	cut    func() // ends all client connections without a word; nil while there are none
 }
 
 // corePart opens the store and the broker on it. The directory's lock is the store's.
@@ -88,10 +87,6 @@ func watchStore(c *core, host *Host) *watcher {
 			case <-w.quit:
 				return
 			case <-c.store.Failed():
-				// Nothing may be said any more, not even goodbye: clients find their messages unacknowledged.
-				if c.cut != nil {
-					c.cut()
-				}
 				host.Fail("store", c.store.Err())
 				return
 			case <-tick.C:
@@ -122,7 +117,8 @@ func mqttPart(cfg config.Serve, host *Host, c *core) Part {
 	}
 	return listenerPart(host, config.Listener{Flag: "mqtt", Address: cfg.MQTT}, func() Server {
 		server := mqttserver.New(c.broker, mqttOptions(cfg, host))
-		c.cut = server.Abort
+		// Nothing may be said any more, not even goodbye: clients find their messages unacknowledged.
+		host.OnFail(server.Abort)
 		host.Metrics.Add(mqttSamples(server))
 		return server
 	})

@@ -19,6 +19,8 @@ type Host struct {
 	mu        sync.Mutex
 	listeners []any          // alternating flag and bound address, as slog takes them
 	pending   func() Pending // nil when no broker runs
+	isFailed  bool
+	onFail    []func()
 }
 
 // Pending is what a start has found on disk.
@@ -35,9 +37,30 @@ func newHost(log *slog.Logger) *Host {
 // and exits with a failure. It never blocks and may be called more than once.
 func (h *Host) Fail(part string, err error) {
 	h.Health.Raise(part, err.Error())
+	h.mu.Lock()
+	hooks := h.onFail
+	h.isFailed, h.onFail = true, nil
+	h.mu.Unlock()
+	for _, hook := range hooks {
+		hook()
+	}
 	select {
 	case h.failed <- &partError{part, err}:
 	default: // an earlier failure already stops the process
+	}
+}
+
+// OnFail has hook called at the first Fail, before anything is stopped, or at
+// once when that has been. It must not block.
+func (h *Host) OnFail(hook func()) {
+	h.mu.Lock()
+	isFailed := h.isFailed
+	if !isFailed {
+		h.onFail = append(h.onFail, hook)
+	}
+	h.mu.Unlock()
+	if isFailed {
+		hook()
 	}
 }
 
@@ -65,10 +88,10 @@ func (h *Host) listening(name, address string) {
 // logSummary says in one line what the start has led to.
 func (h *Host) logSummary(took time.Duration) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	attributes := []any{slog.Group("listeners", h.listeners...)}
-	if h.pending != nil {
-		found := h.pending()
+	attributes, pending := []any{slog.Group("listeners", h.listeners...)}, h.pending
+	h.mu.Unlock()
+	if pending != nil {
+		found := pending()
 		attributes = append(attributes, "sessions", found.Sessions, "pending_messages", found.Messages)
 	}
 	h.Log.Info("started", append(attributes, "ms", took.Milliseconds())...)

@@ -63,13 +63,16 @@ func TestMetricsCarryWhatThePartsCount(t *testing.T) {
 	host.Metrics.Add(func(emit func(Sample)) {
 		published++
 		emit(Sample{Name: "emanet_published_total", Help: "Messages.", Kind: Counter, Value: published, Labels: []string{"qos", "1"}})
+		emit(Sample{Name: "emanet_flush_seconds", Help: "Flushes.", Kind: Histogram, Value: 1.5,
+			Bounds: []float64{0.1, 1}, Counts: []uint64{2, 3}, Count: 4})
 		emit(Sample{Name: "emanet_sessions", Help: "Sessions.", Kind: Gauge, Value: 7})
 	})
 	_, _ = get(t, host, http.MethodGet, "/metrics")
 	code, body := get(t, host, http.MethodGet, "/metrics")
 	for _, want := range []string{
 		"# TYPE emanet_published_total counter\nemanet_published_total{qos=\"1\"} 2\n",
-		"# TYPE emanet_sessions gauge\nemanet_sessions 7\n", "emanet_build_info{", "go_goroutines ",
+		"# TYPE emanet_sessions gauge\nemanet_sessions 7\n", "emanet_build_info{",
+		"emanet_flush_seconds_bucket{le=\"1\"} 3\n", "emanet_flush_seconds_sum 1.5\nemanet_flush_seconds_count 4\n", "go_goroutines ",
 	} {
 		if code != http.StatusOK || !strings.Contains(body, want) {
 			t.Errorf("%d: no %q in\n%s", code, want, body)

@@ -15,10 +15,12 @@ type Metrics struct {
 // Kind says how a sample may change.
 type Kind int
 
-// A Counter only grows while the process runs; a Gauge goes both ways.
+// A Counter only grows while the process runs; a Gauge goes both ways; a
+// Histogram counts observations by size.
 const (
 	Counter Kind = iota
 	Gauge
+	Histogram
 )
 
 // Sample is one figure at one moment. Names follow Prometheus's customs: the
@@ -27,8 +29,13 @@ type Sample struct {
 	Name   string
 	Help   string
 	Kind   Kind
-	Value  float64
+	Value  float64  // of a Histogram: the sum of all observations
 	Labels []string // alternating label name and value
+
+	// Of a Histogram: Counts[i] observations were at most Bounds[i], Count is all.
+	Bounds []float64
+	Counts []uint64
+	Count  uint64
 }
 
 func newMetrics() *Metrics {
@@ -64,11 +71,18 @@ func (s sampler) Collect(metrics chan<- prometheus.Metric) {
 		for i := 0; i < len(sample.Labels); i += 2 {
 			names, values = append(names, sample.Labels[i]), append(values, sample.Labels[i+1])
 		}
-		kind := prometheus.CounterValue
-		if sample.Kind == Gauge {
-			kind = prometheus.GaugeValue
-		}
 		desc := prometheus.NewDesc(sample.Name, sample.Help, names, nil)
-		metrics <- prometheus.MustNewConstMetric(desc, kind, sample.Value, values...)
+		switch sample.Kind {
+		case Counter:
+			metrics <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, sample.Value, values...)
+		case Gauge:
+			metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, sample.Value, values...)
+		case Histogram:
+			buckets := make(map[float64]uint64, len(sample.Bounds))
+			for i, bound := range sample.Bounds {
+				buckets[bound] = sample.Counts[i]
+			}
+			metrics <- prometheus.MustNewConstHistogram(desc, sample.Count, sample.Value, buckets, values...)
+		}
 	})
 }

@@ -114,6 +114,21 @@ func TestAFailureForGoodStopsTheProcessWithThatError(t *testing.T) {
 	}
 }
 
+func TestAFailureIsToldToThoseWhoAskedAndToLatecomers(t *testing.T) {
+	t.Parallel()
+	host, told := testHost(io.Discard), 0
+	host.OnFail(func() { told++ })
+	host.Fail("journal", errBroken)
+	host.Fail("journal", errBroken)
+	if told != 1 {
+		t.Errorf("told %d times of the first failure", told)
+	}
+	host.OnFail(func() { told++ })
+	if told != 2 {
+		t.Error("who came after the failure was not told")
+	}
+}
+
 func TestTheSummarySaysWhatTheStartFound(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

@@ -32,6 +32,9 @@ func (c *core) samples(emit func(Sample)) {
 	gauge("emanet_pending", "Messages that wait for a session or for its acknowledgement.", float64(g.Pending))
 	gauge("emanet_mailbox_memory_bytes", "About the memory that waiting messages occupy.", float64(g.Memory))
 	c.storeSamples(counter, gauge)
+	flush := c.store.Stats().FlushSeconds
+	emit(Sample{Name: "emanet_journal_flush_seconds", Help: "Time to write and flush one group.", Kind: Histogram,
+		Value: flush.Sum, Bounds: flush.Bounds, Counts: flush.Counts, Count: flush.Count})
 }
 
 func (c *core) storeSamples(counter func(string, string, uint64, ...string), gauge func(string, string, float64)) {
