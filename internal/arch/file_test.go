@@ -117,9 +117,10 @@ func checkComments(f *file) []string {
 	return wrong
 }
 
-// checkSleep finds tests that guess how long something takes.
+// checkSleep finds tests that guess how long something takes. Benchmarks are
+// not tests: they measure it.
 func checkSleep(f *file, exceptions map[string]string) []string {
-	if !f.isTest || exceptions[f.path] != "" {
+	if !f.isTest || strings.HasSuffix(f.path, "bench_test.go") || exceptions[f.path] != "" {
 		return nil
 	}
 	var wrong []string
@@ -169,7 +170,8 @@ func looksForLeaks(f *file) bool {
 	return false
 }
 
-// checkLeaks wants a check for leaks in every package that starts goroutines.
+// checkLeaks wants a check for leaks in every package that starts goroutines. A
+// package for tests (one that imports testing) is checked by those who use it.
 func checkLeaks(files []*file) []string {
 	starts, looks := map[string]bool{}, map[string]bool{}
 	for _, f := range files {
@@ -177,6 +179,7 @@ func checkLeaks(files []*file) []string {
 			looks[f.pkg] = looks[f.pkg] || looksForLeaks(f)
 		} else {
 			starts[f.pkg] = starts[f.pkg] || startsGoroutines(f)
+			looks[f.pkg] = looks[f.pkg] || slices.Contains(f.imports, "testing")
 		}
 	}
 	var wrong []string

@@ -49,6 +49,7 @@ func TestEachRuleFindsWhatItIsFor(t *testing.T) {
 		{"work put off", "a/x.go", "package x\n// " + "TO" + "DO: later\n", checkComments, "line 2"},
 		{"a word that only looks like it", "a/x.go", "package x\n// TODOS are not " + "it\n", checkComments, ""},
 		{"a test that sleeps", "a/x_test.go", `package x; import "time"; func f() { time.Sleep(1) }`, sleep, "sleeps"},
+		{"a benchmark that sleeps", "a/bench_test.go", `package x; import "time"; func f() { time.Sleep(1) }`, sleep, ""},
 		{"a product that sleeps", "a/x.go", `package x; import "time"; func f() { time.Sleep(1) }`, sleep, ""},
 	}
 	for _, test := range tests {
@@ -90,6 +91,10 @@ func TestGoroutinesWithoutALeakCheckAreFound(t *testing.T) {
 	}
 	if got := checkLeaks([]*file{starter, quiet, checked}); len(got) != 0 {
 		t.Errorf("with a check: %q", got)
+	}
+	suite := mustParseFile(t, "internal/a/suite.go", `package a; import "testing"; func f(t *testing.T) { go f(t) }`)
+	if got := checkLeaks([]*file{suite}); len(got) != 0 {
+		t.Errorf("a package for tests: %q", got)
 	}
 }
 
