@@ -28,7 +28,8 @@ type conn struct {
 	expiry     uint32         // seconds, as granted
 	problemOff bool           // the client does not want reason strings ([MQTT-3.1.2-29])
 	idle       time.Duration  // silence that ends the connection; 0: any is fine
-	lastRead   time.Time
+	lastRead   time.Time      // when the keep-alive began anew
+	progress   int            // bytes read since
 	goodbye    broker.Goodbye
 	settled    []uint64 // delivery keys settled in this burst
 	scratch    scratch
@@ -131,13 +132,16 @@ func (c *conn) serve() error {
 // batch, and whoever got something by it is woken once.
 func (c *conn) handleBuffered() error {
 	defer c.wakeRecipients()
-	for {
+	for first := true; ; first = false {
 		f, n, err := mqttwire.Next(c.in.bytes(), c.version, c.server.opt.MaxPacket)
 		if err != nil {
 			return err
 		}
 		if n == 0 {
 			break
+		}
+		if first {
+			c.alive()
 		}
 		c.server.stats.PacketsIn.Add(1)
 		err = c.handle(f)
@@ -187,6 +191,18 @@ func protocolError(text string) error {
 	return &mqttwire.ProtocolError{Code: mqttwire.ProtocolViolation, Text: text}
 }
 
+// progressMin bytes of a packet that is not whole yet count as a sign of life: a large message may take longer
+// than the keep-alive on a slow line, while a byte now and then keeps no connection.
+const progressMin = 1024
+
+// alive notes that the keep-alive begins anew.
+func (c *conn) alive() {
+	c.progress = 0
+	if c.idle > 0 {
+		c.lastRead = time.Now()
+	}
+}
+
 // read waits for bytes, as long as the keep-alive allows ([MQTT-3.1.2-22]).
 func (c *conn) read() error {
 	need, err := mqttwire.Size(c.in.bytes(), c.version, c.server.opt.MaxPacket)
@@ -197,8 +213,9 @@ func (c *conn) read() error {
 		n, err := c.in.fill(need)
 		c.server.stats.BytesIn.Add(uint64(n))
 		if n > 0 {
-			if c.idle > 0 {
-				c.lastRead = time.Now()
+			c.progress += n
+			if c.idle > 0 && c.progress >= progressMin {
+				c.alive()
 			}
 			return nil
 		}
