@@ -94,7 +94,9 @@ func TestAFullDiskStopsPublishesAndLosesNothing(t *testing.T) {
 	OnlyEmanet(t)
 	t.Parallel()
 	disk := smallDisk(t, "160m")
-	b := StartIn(t, disk, "--journal-segments", "8", "--journal-segment-bytes", "1MiB", "--mqtt-max-queued", "1000000")
+	b := Prepare(t, t.TempDir(), "--journal-segments", "8", "--journal-segment-bytes", "1MiB", "--mqtt-max-queued", "1000000")
+	b.KeepDataIn(filepath.Join(disk, "data"))
+	b.Restart()
 	for _, topic := range []string{"a", "b"} {
 		c := Open(t, b.Addr(), Persistent(4, topic))
 		c.Subscribe(To(topic, 1))
@@ -126,7 +128,6 @@ func TestAFullDiskStopsPublishesAndLosesNothing(t *testing.T) {
 	b.Restart()
 	keeper := Open(t, b.Addr(), Persistent(4, "a"))
 	drain(t, keeper, "a", 0, acked["a"]/4)
-	keeper.Ping()
 	keeper.Drop()
 	if present(t, b, Persistent(4, "doomed")) {
 		t.Error("the discarded session came back")

@@ -164,6 +164,9 @@ func (b *Broker) ListenOn(addr string) {
 	}
 }
 
+// KeepDataIn chooses the data folder of a broker that is not running yet.
+func (b *Broker) KeepDataIn(dir string) { b.dataDir = dir }
+
 // URL is an address of the broker's HTTP listener.
 func (b *Broker) URL(path string) string { return "http://" + b.http + path }
 

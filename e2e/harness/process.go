@@ -19,11 +19,12 @@ import (
 
 // process is a broker as a child process: what it was started with stays, so that it can be started again.
 type process struct {
-	kind string // "emanet", "mosquitto", or "" for a broker somebody else runs
-	root string // folder of the data and the logs
-	mqtt string
-	http string
-	args []string
+	kind    string // "emanet", "mosquitto", or "" for a broker somebody else runs
+	root    string // folder of the logs, and of the data unless dataDir names another
+	dataDir string
+	mqtt    string
+	http    string
+	args    []string
 	// wrap is put in front of the command line (ip netns exec …).
 	wrap []string
 
@@ -37,7 +38,13 @@ type process struct {
 // startupPatience bounds one start: a full journal may have to be replayed on a busy machine.
 const startupPatience = 60 * time.Second
 
-func (p *process) data() string    { return filepath.Join(p.root, "data") }
+func (p *process) data() string {
+	if p.dataDir != "" {
+		return p.dataDir
+	}
+	return filepath.Join(p.root, "data")
+}
+
 func (p *process) logPath() string { return filepath.Join(p.root, fmt.Sprintf("log-%d.txt", p.run)) }
 
 func (p *process) log() string {
