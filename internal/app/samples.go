@@ -46,11 +46,9 @@ func (c *core) storeSamples(counter func(string, string, uint64, ...string), gau
 	counter("emanet_journal_bytes_total", "Bytes of these groups.", st.GroupBytes)
 	gauge("emanet_journal_used_bytes", "Journal that cannot be reused yet.", float64(st.JournalUsed))
 	gauge("emanet_journal_size_bytes", "Size of the journal.", float64(st.JournalTotal))
-	counter("emanet_journal_flushes_timed_total", "Flushes timed.", st.FlushSeconds.Count)
-	gauge("emanet_journal_flush_seconds_sum", "Time spent writing and flushing.", st.FlushSeconds.Sum)
 	counter("emanet_folds_total", "Folds into SQLite.", st.Folds)
 	counter("emanet_folded_operations_total", "Operations folded.", st.FoldedOps)
-	gauge("emanet_fold_seconds_sum", "Time spent folding.", st.FoldSeconds)
+	gauge("emanet_fold_seconds", "Time spent folding.", st.FoldSeconds)
 	gauge("emanet_wal_bytes", "Size of broker.db-wal.", float64(st.WALBytes))
 	gauge("emanet_database_bytes", "Size of broker.db.", float64(st.DatabaseBytes))
 }

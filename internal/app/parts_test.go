@@ -1,0 +1,73 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"emanet/internal/config"
+)
+
+// The real parts, once around: everything starts on an empty directory, tells
+// about itself, and ends without leaving a goroutine, which TestMain checks.
+func TestTheWholeBrokerStartsShowsItsFiguresAndStops(t *testing.T) {
+	t.Parallel()
+	cfg := config.Serve{
+		Data: filepath.Join(t.TempDir(), "data"), MQTT: "127.0.0.1:0", HTTP: "127.0.0.1:0",
+		Store: config.StoreSizes{JournalSegments: 4, JournalSegmentBytes: 64 << 10, MemoryBudget: 1 << 20},
+		Limits: config.MQTTLimits{MaxQueued: 10, MaxInflight: 10, ReceiveMaximum: 10, MaxTopicLevels: 10,
+			ConnectTimeout: time.Second, MaxSubscriptions: 10, MaxQoS0Outbox: 1 << 10,
+			SessionExpiry: config.Never, MaxSessionExpiry: config.Never},
+		MaxConnections: 10,
+	}
+	if err := cfg.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	host := testHost(&log)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	looker := Part{
+		Name: "looker",
+		Start: func(context.Context) error {
+			defer cancel()
+			lookAt(t, host.listeners[1].(string))
+			return nil
+		},
+		Stop: func(context.Context) error { return nil },
+	}
+	if err := run(ctx, host, append(parts(cfg, host), looker), time.Now()); err != nil {
+		t.Fatalf("%v\n%s", err, &log)
+	}
+	for _, want := range []string{"listeners.mqtt=127.0.0.1:", "sessions=0 pending_messages=0 ms=", "msg=stopped"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log does not say %q:\n%s", want, &log)
+		}
+	}
+}
+
+// lookAt asks a running broker for its health and its figures.
+func lookAt(t *testing.T, address string) {
+	t.Helper()
+	transport := &http.Transport{DisableKeepAlives: true}
+	client := &http.Client{Transport: transport, Timeout: 10 * time.Second}
+	for path, want := range map[string]string{
+		"/healthz": "ok", "/metrics": "\nemanet_journal_flush_seconds_count ",
+	} {
+		response, err := client.Get("http://" + address + path)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		body, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if err != nil || response.StatusCode != http.StatusOK || !strings.Contains(string(body), want) {
+			t.Errorf("%s: %v, %d, no %q in\n%s", path, err, response.StatusCode, want, body)
+		}
+	}
+}
