@@ -63,8 +63,9 @@ type crash struct {
 	opt     Options
 	list    []record // appended and, as far as known, on disk, above folded
 	durable LSN      // reported as flushed
-	folded  LSN      // released
-	top     LSN      // highest LSN ever given out
+	folding sync.Mutex
+	folded  LSN // released
+	top     LSN // highest LSN ever given out
 	counts  crashCounts
 }
 
@@ -175,7 +176,6 @@ func (c *crash) checkFound(j *Journal) {
 // work appends and releases until the power ends.
 func (c *crash) work(j *Journal) {
 	var wg sync.WaitGroup
-	var folding sync.Mutex
 	for a := range 1 + c.rng.IntN(3) {
 		rng := rand.New(rand.NewPCG(c.seed, uint64(a)+c.rng.Uint64()))
 		wg.Go(func() {
@@ -184,9 +184,7 @@ func (c *crash) work(j *Journal) {
 					awaitFlushOrFailure(j)
 				}
 				if rng.IntN(6) == 0 {
-					folding.Lock()
 					c.release(j, j.Flushed())
-					folding.Unlock()
 				}
 			}
 		})
@@ -195,6 +193,8 @@ func (c *crash) work(j *Journal) {
 }
 
 func (c *crash) release(j *Journal, upTo LSN) {
+	c.folding.Lock()
+	defer c.folding.Unlock()
 	before := j.Stats().SegmentsFree
 	if j.Release(upTo) == nil && j.Stats().SegmentsFree > before {
 		c.counts.Recycled++
@@ -227,13 +227,10 @@ func (c *crash) append(j *Journal, rng *rand.Rand, name string) bool {
 			j.Commit(append(buf, payload...))
 			return true
 		case errors.Is(err, ErrFull) || errors.Is(err, ErrBusy):
-			room := make(chan struct{})
-			if j.WaitRoom(&RoomWaiter{Class: class, Size: size, F: func() { close(room) }}) {
-				if errors.Is(err, ErrFull) {
-					return !errors.Is(awaitFlushOrFailure(j), ErrFailed) // another turn may release
-				}
-				<-room
+			if awaitFlushOrFailure(j) != nil {
+				return false
 			}
+			c.release(j, j.Flushed())
 		default:
 			return false
 		}

@@ -76,9 +76,11 @@ func decodeHead(b []byte) (h head, whole bool, err error) {
 // headFile reads and writes the head. Its writes are few: a start, a recycling, a close.
 type headFile struct {
 	head
+	stored  head // as openHead found it
 	file    disk.File
 	name    string
 	damaged bool // one copy could not be read: a torn write or worse
+	settled bool // the newest copy is known to be flushed
 }
 
 // openHead answers disk.ErrNotExist for a directory that holds no journal yet.
@@ -117,6 +119,7 @@ func (h *headFile) read() error {
 			h.head, found = c, true
 		}
 	}
+	h.stored = h.head
 	if !found {
 		return &CorruptError{File: h.name, Reason: "neither copy of the head is whole"}
 	}
@@ -125,9 +128,22 @@ func (h *headFile) read() error {
 
 // write makes the present values durable. Nothing that rests on them may be done before it returns.
 func (h *headFile) write() error {
+	if !h.settled {
+		// A killed process may have left the newest copy in the page cache only. The write below
+		// goes over the older one, perhaps the only one on the medium, so flush the newest first.
+		if err := h.put(h.stored); err != nil {
+			return err
+		}
+		h.settled = true
+	}
 	h.generation++
-	at := int64(h.generation%headCopies) * headStride
-	if _, err := h.file.WriteAt(h.encode(), at); err != nil {
+	return h.put(h.head)
+}
+
+// put writes one copy in its place and flushes it.
+func (h *headFile) put(c head) error {
+	at := int64(c.generation%headCopies) * headStride
+	if _, err := h.file.WriteAt(c.encode(), at); err != nil {
 		return fmt.Errorf("write %s: %w", h.name, err)
 	}
 	if err := h.file.Sync(); err != nil {
@@ -149,7 +165,7 @@ func (h *headFile) writeBoth() error {
 
 // createHead makes a new directory's head under another name first: a head is there whole or not at all.
 func createHead(fsys disk.FS, dir string, first head) (*headFile, error) {
-	h := &headFile{head: first, name: filepath.Join(dir, headName)}
+	h := &headFile{head: first, name: filepath.Join(dir, headName), settled: true}
 	fresh := h.name + ".new"
 	f, err := disk.Preallocate(fsys, fresh, headFileLen)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -273,24 +274,26 @@ func (j *Journal) start(folded LSN) error {
 }
 
 // rewrite writes the tail above folded again, same bytes at the same offsets, and flushes it.
+// Behind the end it wipes the place of the next group's header: what is left of a torn group
+// there must not become whole when the next one, torn as well, happens to bring the missing bytes.
 func (j *Journal) rewrite(folded LSN) error {
 	var buf []byte
 	for i, seg := range j.ring.live {
-		end := seg.end
-		if seg.last <= folded {
-			if i < len(j.ring.live)-1 {
-				continue
-			}
-			end = segmentHeaderLen // appends go on here, so the header must stand
+		final := i == len(j.ring.live)-1
+		if seg.last <= folded && !final {
+			continue
 		}
-		if int64(cap(buf)) < end {
-			buf = make([]byte, end)
+		to := seg.end
+		if final {
+			to = min(seg.end+groupHeaderLen, j.ring.bytes)
 		}
+		buf = slices.Grow(buf[:0], int(to))[:to]
 		f, name := j.ring.files[seg.slot], j.ring.name(seg.slot)
-		if n, err := f.ReadAt(buf[:end], 0); n < int(end) {
+		if n, err := f.ReadAt(buf, 0); n < len(buf) {
 			return fmt.Errorf("read %s: %w", name, err)
 		}
-		if _, err := f.WriteAt(buf[:end], 0); err != nil {
+		clear(buf[seg.end:])
+		if _, err := f.WriteAt(buf, 0); err != nil {
 			return fmt.Errorf("write %s again: %w", name, err)
 		}
 		if err := f.Sync(); err != nil {

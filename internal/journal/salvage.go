@@ -103,11 +103,11 @@ type salvager struct {
 // and notes what is lost.
 func (j *Journal) salvage(cause error) (*scan, error) {
 	j.opt.Logger.Warn("journal salvage", "damage", cause)
-	order, err := j.salvageOrder()
+	s := &salvager{j: j, last: j.head.floor}
+	order, err := s.order()
 	if err != nil {
 		return nil, err
 	}
-	s := &salvager{j: j, last: j.head.floor}
 	var image []byte
 	for i, c := range order {
 		if image, err = j.ring.image(c.slot, image); err != nil {
@@ -138,8 +138,9 @@ type candidate struct {
 	prev LSN
 }
 
-// salvageOrder lists the slots that hold groups above the floor, oldest first.
-func (j *Journal) salvageOrder() ([]candidate, error) {
+// order lists the slots that hold groups above the floor, oldest first.
+func (s *salvager) order() ([]candidate, error) {
+	j := s.j
 	var order []candidate
 	var image []byte
 	var err error
@@ -152,6 +153,10 @@ func (j *Journal) salvageOrder() ([]candidate, error) {
 		if state == slotSuspect {
 			at := j.ring.seal.findGroup(image, 0, j.head.floor)
 			if at < 0 {
+				if len(bytes.Trim(image, "\x00")) > 0 {
+					s.slot = slot
+					s.setAside(image)
+				}
 				continue
 			}
 			g, _ := j.ring.seal.parseGroupHeader(image[at:])
