@@ -8,9 +8,9 @@ SHELL := /bin/bash
 GO_TEST := CGO_ENABLED=1 go test -race
 LINT := go tool -modfile=$(CURDIR)/tools/lint/go.mod golangci-lint
 
-# Counts of the long runs, as in `make soak EMANET_SOAK_ROUNDS=50`.
-export EMANET_SOAK_ROUNDS
-export EMANET_SOAK_CUTS
+# Counts of the long runs, as in `make soak SOAK_ROUNDS=50 SOAK_POWERCUTS=200`.
+SOAK_ROUNDS ?= 1000
+SOAK_POWERCUTS ?= 10000
 FUZZ_TIME ?= 60s
 
 .PHONY: help
@@ -34,10 +34,10 @@ tools: # what the tests need, installed once
 	scripts/install-test-tools
 
 .PHONY: soak
-soak: EMANET_SOAK_ROUNDS ?= 1000
-soak: EMANET_SOAK_CUTS ?= 10000
 soak: export EMANET_SOAK = 1
-soak: tools ## the random tests with their long counts (hours)
+soak: export EMANET_SOAK_ROUNDS = $(SOAK_ROUNDS)
+soak: export EMANET_TEST_POWERCUTS = $(SOAK_POWERCUTS)
+soak: tools ## the random tests with SOAK_ROUNDS (1000) and SOAK_POWERCUTS (10000); hours
 	$(GO_TEST) -count=1 -timeout 24h ./...
 	cd e2e && CGO_ENABLED=0 go test -count=1 -timeout 24h -v ./...
 

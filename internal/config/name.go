@@ -14,7 +14,7 @@ func envName(flag string) string {
 // foreign lists beginnings of EMANET_ variables that are not ours to judge:
 // an orchestrator sets EMANET_SERVICE_… and EMANET_PORT… for a service called
 // emanet, and the project's own tests hand theirs on to the broker they start.
-var foreign = []string{"EMANET_SERVICE_", "EMANET_PORT", "EMANET_TEST_", "EMANET_E2E_", "EMANET_SOAK"}
+var foreign = []string{"EMANET_SERVICE_", "EMANET_PORT", "EMANET_TEST_", "EMANET_E2E_", "EMANET_SOAK", "EMANET_SEED"}
 
 func (s *Source) checkEnvironment(known []string) error {
 names:
