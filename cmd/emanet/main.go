@@ -27,6 +27,7 @@ func main() {
 
 type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Run the broker."`
+	Check   checkCommand   `cmd:"" help:"Read a data directory and report what does not fit together."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 

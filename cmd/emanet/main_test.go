@@ -31,6 +31,8 @@ func TestExitCodesTellWhoMustAct(t *testing.T) {
 		{name: "values that do not go together", args: "serve --max-packet-bytes=1GiB", want: exitUsage, says: "--max-packet-bytes"},
 		{name: "a bad variable", args: "serve", environ: []string{"EMANET_MQTT=here"}, want: exitUsage, says: "(set by EMANET_MQTT)"},
 		{name: "an unknown variable", args: "serve", environ: []string{"EMANET_MQT=off"}, want: exitUsage, says: "EMANET_MQT;"},
+		{name: "a check of nothing", args: "check /nonexistent/data", want: exitFailure, says: "/nonexistent/data"},
+		{name: "a check without a directory", args: "check", want: exitUsage, says: "<dir>"},
 		{name: "a port in use", args: "serve --mqtt=off --data=" + t.TempDir() + " --http=" + taken.Addr().String(),
 			want: exitFailure, says: "another port with --http"},
 	}

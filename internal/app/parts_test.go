@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,10 +14,9 @@ import (
 	"emanet/internal/config"
 )
 
-// The real parts, once around: everything starts on an empty directory, tells
-// about itself, and ends without leaving a goroutine, which TestMain checks.
-func TestTheWholeBrokerStartsShowsItsFiguresAndStops(t *testing.T) {
-	t.Parallel()
+// smallBroker is a configuration on free ports and an empty directory.
+func smallBroker(t *testing.T) config.Serve {
+	t.Helper()
 	cfg := config.Serve{
 		Data: filepath.Join(t.TempDir(), "data"), MQTT: "127.0.0.1:0", HTTP: "127.0.0.1:0",
 		Store: config.StoreSizes{JournalSegments: 4, JournalSegmentBytes: 64 << 10, MemoryBudget: 1 << 20},
@@ -28,6 +28,14 @@ func TestTheWholeBrokerStartsShowsItsFiguresAndStops(t *testing.T) {
 	if err := cfg.Complete(); err != nil {
 		t.Fatal(err)
 	}
+	return cfg
+}
+
+// The real parts, once around: everything starts on an empty directory, tells
+// about itself, and ends without leaving a goroutine, which TestMain checks.
+func TestTheWholeBrokerStartsShowsItsFiguresStopsAndIsInOrder(t *testing.T) {
+	t.Parallel()
+	cfg := smallBroker(t)
 	var log bytes.Buffer
 	host := testHost(&log)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -44,10 +52,39 @@ func TestTheWholeBrokerStartsShowsItsFiguresAndStops(t *testing.T) {
 	if err := run(ctx, host, append(parts(cfg, host), looker), time.Now()); err != nil {
 		t.Fatalf("%v\n%s", err, &log)
 	}
+	var out bytes.Buffer
+	if err := Check(cfg.Data, &out); err != nil || !strings.Contains(out.String(), "no problems found") {
+		t.Errorf("%v:\n%s", err, &out)
+	}
 	for _, want := range []string{"listeners.mqtt=127.0.0.1:", "sessions=0 pending_messages=0 ms=", "msg=stopped"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log does not say %q:\n%s", want, &log)
 		}
+	}
+}
+
+func TestACheckFindsWhatIsBroken(t *testing.T) {
+	t.Parallel()
+	cfg := smallBroker(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	host := testHost(io.Discard)
+	list := parts(cfg, host)
+	list = append(list, Part{Name: "end", Start: func(context.Context) error { cancel(); return nil },
+		Stop: func(context.Context) error { return nil }})
+	if err := run(ctx, host, list, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	segments, err := filepath.Glob(filepath.Join(cfg.Data, "journal", "*.seg"))
+	if err != nil || len(segments) == 0 {
+		t.Fatalf("no segments: %v", err)
+	}
+	if err := os.Truncate(segments[0], 100); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := Check(cfg.Data, &out); err == nil {
+		t.Errorf("a segment cut short was not found:\n%s", &out)
 	}
 }
 
