@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"emanet/internal/mailbox"
-	"emanet/internal/message"
 	"emanet/internal/store"
 	"emanet/internal/topic"
 )
@@ -44,9 +43,8 @@ type Broker struct {
 	startedAt int64     // the clock's value then, Unix ms
 
 	subs     topic.Trie[*Session, *Subscription]
-	retained topic.Values[*message.Message] // written under the append lock
-	sessions map[string]*Session            // append lock
-	count    atomic.Int64                   // len(sessions)
+	retained topic.Values[kept] // written under the append lock
+	sessions registry
 	due      *deadlines
 	counters Counters
 	found    Found
@@ -54,6 +52,9 @@ type Broker struct {
 	dropLog    deadline // one line a second at most about dropped messages
 	dropClient atomic.Pointer[string]
 	dropLogged uint64
+
+	retainedSweep deadline // removes retained messages that have expired
+	retainedSwept int64    // when it last began; its goroutine's own
 }
 
 // Found is what a start found on disk.
@@ -73,7 +74,9 @@ type Counters struct {
 	Dropped        [mailbox.Reasons]atomic.Uint64
 	Takeovers      atomic.Uint64
 	WillsPublished atomic.Uint64
+	WillsRefused   atomic.Uint64 // by a bound, or too large for the store
 	SessionsEnded  atomic.Uint64
+	RetainedEnded  atomic.Uint64 // retained messages removed because they expired
 }
 
 // Open loads the state from st, makes it durable and starts the clock. The broker does not close st.
@@ -87,8 +90,9 @@ func Open(st store.Store, opt Options) (*Broker, error) {
 	if opt.UnsentMax == 0 {
 		opt.UnsentMax = 256 << 10
 	}
-	b := &Broker{store: st, opt: opt, log: opt.Logger, sessions: make(map[string]*Session)}
+	b := &Broker{store: st, opt: opt, log: opt.Logger, sessions: registry{byID: make(map[string]*Session)}}
 	b.dropLog.run = b.logDrops
+	b.retainedSweep.run = b.sweepRetained
 	l := newLoader(b)
 	if err := st.Load(l); err != nil {
 		return nil, fmt.Errorf("load: %w", err)
@@ -135,27 +139,14 @@ type Gauges struct {
 // Gauges walks over all sessions: for a metrics page, not for a hot path.
 func (b *Broker) Gauges() Gauges {
 	g := Gauges{Subscriptions: b.subs.Len(), Retained: b.retained.Len()}
-	for _, s := range b.listSessions() {
+	b.sessions.each(func(s *Session) bool {
 		st := s.mailbox.Status()
 		g.Sessions++
 		g.Pending += st.Ready + st.InFlight
 		g.Memory += st.Memory
-	}
+		return true
+	})
 	return g
-}
-
-// listSessions copies the registry under the append lock; nil when the store takes no batches any more.
-func (b *Broker) listSessions() []*Session {
-	batch, err := b.store.Begin(store.Control, 0)
-	if err != nil {
-		return nil
-	}
-	defer batch.Abort()
-	all := make([]*Session, 0, len(b.sessions))
-	for _, s := range b.sessions {
-		all = append(all, s)
-	}
-	return all
 }
 
 // evict lets bodies go that are on disk when memory is over its budget. The store calls it after a fold.
@@ -163,17 +154,18 @@ func (b *Broker) evict(folded store.LSN) {
 	if b.opt.MemoryBudget <= 0 {
 		return
 	}
-	all := b.listSessions()
 	var used int64
-	for _, s := range all {
+	b.sessions.each(func(s *Session) bool {
 		used += s.mailbox.Status().Memory
+		return true
+	})
+	if used <= b.opt.MemoryBudget/2 {
+		return
 	}
-	for _, s := range all {
-		if used <= b.opt.MemoryBudget/2 {
-			return
-		}
+	b.sessions.each(func(s *Session) bool {
 		used -= s.mailbox.Evict(folded, evictKeep)
-	}
+		return used > b.opt.MemoryBudget/2
+	})
 }
 
 // evictKeep is how many of the next entries stay in memory: a consumer that comes finds them at once.
@@ -181,6 +173,28 @@ const evictKeep = 256
 
 // ErrGone is what a Client gets whose session was taken over or ended.
 var ErrGone = errors.New("the session has another connection")
+
+// control takes the append lock for a batch that nobody may refuse for want of patience: while too much is
+// unflushed it waits. Publishes do not come here; they are told, and hold their publisher.
+func (b *Broker) control(size int) (*store.Batch, error) {
+	for {
+		batch, err := b.store.Begin(store.Control, size)
+		if !errors.Is(err, store.ErrBusy) {
+			return batch, err
+		}
+		b.awaitRoom(size)
+	}
+}
+
+// awaitRoom returns when a refused control batch has a chance again.
+func (b *Broker) awaitRoom(size int) {
+	room := make(chan struct{})
+	b.store.NotifyRoom(&store.RoomWaiter{Class: store.Control, Size: max(size, 1), F: func() { close(room) }})
+	<-room
+}
+
+// isNoRoom tells a refusal that ends by itself.
+func isNoRoom(err error) bool { return errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrBusy) }
 
 // retryLater is when something that the store refused for now is tried again.
 const retryLater = 1000 // ms

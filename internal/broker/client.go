@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"errors"
 	"sync/atomic"
 
 	"emanet/internal/mailbox"
@@ -58,34 +57,60 @@ type Attached struct {
 }
 
 // Attach gives the connection its session: found, or made, or made anew. An older connection of the same
-// client id loses it in the same step and is told ([MQTT-3.1.4-3]). Wills that fall due by this are
-// published first.
+// client id loses it in the same step and is told ([MQTT-3.1.4-3]). A will that falls due by this is
+// published in the same batch.
 func (b *Broker) Attach(want Connect) (Attached, error) {
+	a := attaching{want: &want}
+	if want.Will != nil {
+		a.will = want.Will.record() // before the lock: its size is known only when it is encoded
+	}
 	for {
-		batch, err := b.store.Begin(store.Control, want.size())
+		batch, err := b.control(a.size())
 		if err != nil {
 			return Attached{}, err
 		}
-		old := b.sessions[want.ClientID]
-		if old != nil && old.will != nil && old.willFallsDue(&want) {
+		old := b.sessions.byID[want.ClientID]
+		if w := old.dueBy(&want); w != nil {
 			batch.Abort()
-			if err := old.publishWill(old.will); err != nil {
+			if err := a.publishFirst(old, w); err != nil {
 				return Attached{}, err
 			}
-			continue
+			if a.client == nil {
+				continue // somebody else has come, or the will has gone out: look again
+			}
+		} else {
+			a.attach(b, batch, old)
+			a.lsn = batch.Commit()
 		}
-		return b.attach(batch, &want, old), nil
+		return a.finish(), nil
 	}
 }
 
-// willFallsDue tells whether a connection that takes this session's place sends its will off: at once when
-// the old session ends by it or the will has no delay; a will that still waits is forgotten when the
-// session goes on ([MQTT-3.1.3-9]).
-func (s *Session) willFallsDue(want *Connect) bool {
-	if want.CleanStart || s.endsWithConnection() {
-		return true
+// attaching is an Attach under way.
+type attaching struct {
+	want *Connect
+	will []byte // the new will's record
+
+	client  *Client
+	loser   *Client
+	present bool
+	lsn     store.LSN
+}
+
+// size bounds the batch, an old session's end included.
+func (a *attaching) size() int { return recordSize(a.want.ClientID) + len(a.will) }
+
+// dueBy is the will that a connection which takes this session's place sends off: when the old session
+// ends by it, or when it cuts off a connection whose will has no delay. A will that still waits is
+// forgotten when the session goes on ([MQTT-3.1.3-9]).
+func (s *Session) dueBy(want *Connect) *Will {
+	if s == nil || s.will == nil {
+		return nil
 	}
-	return s.client != nil && s.will.Delay == 0
+	if want.CleanStart || s.endsWithConnection() || s.client != nil && s.will.Delay == 0 {
+		return s.will
+	}
+	return nil
 }
 
 // endsWithConnection: a session without expiry is over when its connection is, which the new one ends.
@@ -93,15 +118,30 @@ func (s *Session) endsWithConnection() bool {
 	return s.ended || !s.durable || s.client != nil && s.expiry == 0
 }
 
-func (b *Broker) attach(batch *store.Batch, want *Connect, old *Session) Attached {
-	var loser *Client
-	s := old
+// publishFirst attaches and publishes the old session's will in one batch. Without a.client nothing has
+// happened, because things have changed.
+func (a *attaching) publishFirst(old *Session, w *Will) error {
+	br := old.broker
+	lsn, err := old.publishWill(w, store.Control, a.size(), func(batch *store.Batch) bool {
+		if br.sessions.byID[a.want.ClientID] != old || old.dueBy(a.want) != w {
+			return false
+		}
+		old.forgetWill(batch)
+		a.attach(br, batch, old)
+		return true
+	})
+	a.lsn = lsn
+	return err
+}
+
+// attach makes the changes in the batch.
+func (a *attaching) attach(b *Broker, batch *store.Batch, old *Session) {
+	want, s := a.want, old
 	if old != nil {
-		loser = old.client
-		if loser != nil {
+		if a.loser = old.client; a.loser != nil {
 			b.counters.Takeovers.Add(1)
-			loser.displaced.Store(true) // before its deliveries are gone, so that it never takes them for settled
-			old.mailbox.Detach(&loser.consumer)
+			a.loser.displaced.Store(true) // before its deliveries are gone, so that it never takes them for settled
+			old.mailbox.Detach(&a.loser.consumer)
 			old.sent = old.mailbox.Sent()
 		}
 		if want.CleanStart || old.endsWithConnection() {
@@ -109,21 +149,25 @@ func (b *Broker) attach(batch *store.Batch, want *Connect, old *Session) Attache
 			s = nil
 		}
 	}
-	present := s != nil
+	a.present = s != nil
 	if s == nil {
 		s = b.create(batch, want)
 	}
 	c := &Client{broker: b, session: s, receiver: want.Receiver}
 	c.consumer = mailbox.Consumer{Credit: want.Window, UnsentMax: b.opt.UnsentMax, Wake: want.Receiver.Wake}
 	c.waiter.F = want.Receiver.Flushed
-	s.resume(batch, c, want)
+	a.client = c
+	s.resume(batch, a)
 	c.await()
-	lsn := batch.Commit()
-	if loser != nil {
-		loser.receiver.TakenOver()
+}
+
+// finish tells those concerned; the append lock is free.
+func (a *attaching) finish() Attached {
+	if a.loser != nil {
+		a.loser.receiver.TakenOver()
 	}
-	s.mailbox.Wake()
-	return Attached{Client: c, Present: present, LSN: lsn}
+	a.client.session.mailbox.Wake()
+	return Attached{Client: a.client, Present: a.present, LSN: a.lsn}
 }
 
 func (b *Broker) create(batch *store.Batch, want *Connect) *Session {
@@ -134,40 +178,28 @@ func (b *Broker) create(batch *store.Batch, want *Connect) *Session {
 		id = batch.MailboxCreate()
 	}
 	s.mailbox = mailbox.New(b.store, s, id, b.policy(durable))
-	b.sessions[want.ClientID] = s
-	b.count.Store(int64(len(b.sessions)))
+	b.sessions.add(s)
 	return s
 }
 
-// resume makes c the session's connection.
-func (s *Session) resume(batch *store.Batch, c *Client, want *Connect) {
-	s.client, s.expiry = c, want.Expiry
+// resume makes a.client the session's connection.
+func (s *Session) resume(batch *store.Batch, a *attaching) {
+	s.client, s.expiry = a.client, a.want.Expiry
 	// If this connection ends by a crash, so many entries from the front count as sent: see sessionRecord.
-	s.sent.First, s.sent.Before = max(s.sent.First, want.Window), 0
+	s.sent.First, s.sent.Before = max(s.sent.First, a.want.Window), 0
 	s.broker.due.clear(&s.expiryAt)
 	s.broker.due.clear(&s.willAt)
 	switch {
-	case want.Will != nil: // on disk before CONNACK, so that it also fires after a crash
-		batch.Put(kindWill, s.clientID, want.Will.record(s.clientID, 0))
+	case a.want.Will != nil: // on disk before CONNACK, so that it also fires after a crash
+		batch.Put(kindWill, s.clientID, a.will)
 	case s.will != nil:
 		batch.Delete(kindWill, s.clientID)
 	}
-	s.will = want.Will
+	s.will = a.want.Will
+	s.expiresAt, s.willDueAt = 0, 0
 	if s.durable {
-		s.put(batch, 0)
+		s.put(batch)
 	}
-	s.mailbox.Attach(batch, &c.consumer)
-	s.live.Store(c)
+	s.mailbox.Attach(batch, &a.client.consumer)
+	s.live.Store(a.client)
 }
-
-// size bounds the batch of an attach, an old session's end included.
-func (want *Connect) size() int {
-	n := 2 * recordSize(want.ClientID)
-	if w := want.Will; w != nil {
-		n += 2*w.Message.EncodedMax() + 2*len(w.Message.Topic) + 512
-	}
-	return n
-}
-
-// ErrTooManySubscriptions: the session has as many as it may.
-var ErrTooManySubscriptions = errors.New("too many subscriptions")

@@ -29,8 +29,17 @@ func newDeadlines(now func() int64) *deadlines {
 }
 
 // set gives d a new time.
-func (s *deadlines) set(d *deadline, at int64) {
+func (s *deadlines) set(d *deadline, at int64) { s.change(d, at, false) }
+
+// setEarlier is set unless d is due before at already.
+func (s *deadlines) setEarlier(d *deadline, at int64) { s.change(d, at, true) }
+
+func (s *deadlines) change(d *deadline, at int64, onlyEarlier bool) {
 	s.mu.Lock()
+	if onlyEarlier && d.index != 0 && d.at <= at {
+		s.mu.Unlock()
+		return
+	}
 	d.at = at
 	if d.index == 0 {
 		heap.Push(&s.heap, d)
@@ -44,16 +53,6 @@ func (s *deadlines) set(d *deadline, at int64) {
 		case s.kick <- struct{}{}:
 		default:
 		}
-	}
-}
-
-// setEarlier is set unless d is due before at already.
-func (s *deadlines) setEarlier(d *deadline, at int64) {
-	s.mu.Lock()
-	later := d.index != 0 && d.at <= at
-	s.mu.Unlock()
-	if !later {
-		s.set(d, at)
 	}
 }
 

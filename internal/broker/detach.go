@@ -19,18 +19,19 @@ type Goodbye struct {
 // is not waited for: after a crash without it the session counts as attached, which is only the more careful.
 func (c *Client) Detach(g Goodbye) {
 	s, br := c.session, c.broker
-	b, err := br.store.Begin(store.Control, recordSize(s.clientID)+s.willRoom())
-	if err != nil {
-		// The store takes nothing any more: the process is ending, and the start will find it attached.
-		s.mailbox.Detach(&c.consumer)
+	s.mailbox.Detach(&c.consumer)
+	b, err := br.control(recordSize(s.clientID))
+	if isNoRoom(err) { // even the reserve is used up: else the session would have a dead connection for good
+		br.due.set(&deadline{run: func() { c.Detach(g) }}, br.Now()+retryLater)
+		return
+	}
+	if err != nil { // the process is ending, and the start will find the session attached
 		return
 	}
 	if s.client != c { // taken over: whoever did has seen to everything
 		b.Abort()
-		s.mailbox.Detach(&c.consumer)
 		return
 	}
-	s.mailbox.Detach(&c.consumer)
 	s.sent = s.mailbox.Sent()
 	s.client = nil
 	s.live.Store(nil)
@@ -38,113 +39,69 @@ func (c *Client) Detach(g Goodbye) {
 		s.expiry = g.Expiry
 	}
 	if s.will != nil && g.Clean {
-		b.Delete(kindWill, s.clientID)
-		s.will = nil
+		s.forgetWill(b)
 	}
-	s.ended = s.expiry == 0 || !s.durable
-	if !s.ended {
-		s.leave(b)
-	}
-	switch {
-	case s.will != nil:
-		s.delayWill(b, s.will)
-	case s.ended:
-		s.drop(b)
-	}
+	s.leave(b)
 	b.Commit()
 }
 
-// leave records the session as detached and starts its expiry.
+// leave lets a session go on without connection: for its expiry, or, when it ends with its connection,
+// only as long as its will is not out. The will is due when its delay is over or the session ends,
+// whichever is first ([MQTT-3.1.2-8]).
 func (s *Session) leave(b *store.Batch) {
-	var expiresAt int64
-	if s.expiry != Never {
-		expiresAt = s.broker.Now() + int64(s.expiry)*1000
-		s.broker.due.set(&s.expiryAt, expiresAt)
-	}
-	s.put(b, expiresAt)
-}
-
-// delayWill has the will published when its delay is over or the session ends, whichever is first
-// ([MQTT-3.1.2-8]). A session that ends with its connection is kept until its will is out.
-func (s *Session) delayWill(b *store.Batch, w *Will) {
-	at := s.broker.Now()
-	if !s.ended {
-		at += int64(min(w.Delay, s.expiry)) * 1000
-	}
-	b.Put(kindWill, s.clientID, w.record(s.clientID, at))
-	s.broker.due.set(&s.willAt, at)
-}
-
-func (s *Session) willRoom() int {
-	w := s.will // only a size: a will that comes or goes meanwhile belongs to another connection
-	if w == nil {
-		return 0
-	}
-	return 2*w.Message.EncodedMax() + 512
-}
-
-// willDue publishes the will when its time has come, and ends a session that only waited for it.
-func (s *Session) willDue() {
-	br := s.broker
-	b, err := br.store.Begin(store.Control, 0)
-	if err != nil {
-		br.retry(&s.willAt, err)
+	s.ended = s.expiry == 0 || !s.durable
+	if s.ended && s.will == nil {
+		s.drop(b)
 		return
 	}
-	w := s.will
-	current := br.sessions[s.clientID] == s && s.client == nil && w != nil
-	b.Abort()
-	if !current {
-		return
+	now := s.broker.Now()
+	s.expiresAt, s.willDueAt = 0, 0
+	if !s.ended && s.expiry != Never {
+		s.expiresAt = now + int64(s.expiry)*1000
 	}
-	if err := s.publishWill(w); err != nil {
-		br.retry(&s.willAt, err)
-		return
-	}
-	if s.ended {
-		s.end()
-	}
-}
-
-// publishWill publishes w and removes its record in one batch, unless it is no longer the session's.
-func (s *Session) publishWill(w *Will) error {
-	m := *w.Message
-	m.ReceivedAt = s.broker.Now()
-	if w.Expiry > 0 {
-		m.ExpiresAt = m.ReceivedAt + int64(w.Expiry)*1000
-	}
-	fired := false
-	err := s.broker.publishOwn(&m, func(b *store.Batch) bool {
-		if s.will != w {
-			return false
+	if s.will != nil {
+		s.willDueAt = now
+		if !s.ended {
+			s.willDueAt += int64(min(s.will.Delay, s.expiry)) * 1000
 		}
-		s.will = nil
-		b.Delete(kindWill, s.clientID)
-		fired = true
-		return true
-	}, recordSize(s.clientID))
-	if fired {
-		s.broker.counters.WillsPublished.Add(1)
 	}
-	return err
+	s.wait()
+	if s.durable {
+		s.put(b)
+	}
+}
+
+// wait sets the deadlines of a session that is away.
+func (s *Session) wait() {
+	if s.expiresAt != 0 {
+		s.broker.due.set(&s.expiryAt, s.expiresAt)
+	}
+	if s.will != nil {
+		s.broker.due.set(&s.willAt, s.willDueAt)
+	}
+}
+
+// isOver: the session is away and its time is up. Somebody may have come back and left again since a
+// deadline struck. Under the append lock.
+func (s *Session) isOver() bool {
+	return s.isAway() && (s.ended || s.expiresAt != 0 && s.broker.Now() >= s.expiresAt)
 }
 
 // expire ends the session when it was away for its expiry; its will goes first.
 func (s *Session) expire() {
 	br := s.broker
-	b, err := br.store.Begin(store.Control, 0)
+	b, err := br.control(0)
 	if err != nil {
 		br.retry(&s.expiryAt, err)
 		return
 	}
-	w := s.will
-	away := br.sessions[s.clientID] == s && s.client == nil
+	w, over := s.will, s.isOver()
 	b.Abort()
-	if !away {
+	if !over {
 		return
 	}
 	if w != nil {
-		if err := s.publishWill(w); err != nil {
+		if err := s.sendWill(w); err != nil {
 			br.retry(&s.expiryAt, err)
 			return
 		}
@@ -152,15 +109,15 @@ func (s *Session) expire() {
 	s.end()
 }
 
-// end removes a detached session.
+// end removes a session that has been away for its time.
 func (s *Session) end() {
 	br := s.broker
-	b, err := br.store.Begin(store.Control, recordSize(s.clientID))
+	b, err := br.control(recordSize(s.clientID))
 	if err != nil {
 		br.retry(&s.expiryAt, err)
 		return
 	}
-	if br.sessions[s.clientID] != s || s.client != nil { // somebody came back just now
+	if !s.isOver() { // somebody came back just now
 		b.Abort()
 		return
 	}

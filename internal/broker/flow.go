@@ -25,6 +25,9 @@ func (c *Client) InFlight(key uint64) (store.Entry, bool) {
 	return c.session.mailbox.InFlight(&c.consumer, key)
 }
 
+// settleMax keys go into one batch, so that one fits into the smallest journal.
+const settleMax = batchAim / store.SizeSettle
+
 // Settle ends deliveries: the client has them. Nobody waits for it; keys and credit are free when it is
 // on disk.
 func (c *Client) Settle(keys []uint64) error {
@@ -37,13 +40,17 @@ func (c *Client) Settle(keys []uint64) error {
 		s.mailbox.Wake()
 		return nil
 	}
-	b, err := c.broker.store.Begin(store.Control, len(keys)*store.SizeSettle)
-	if err != nil {
-		return err
-	}
-	s.mailbox.Settle(b, &c.consumer, keys)
-	if lsn := b.Commit(); lsn != 0 {
-		s.settledLSN.Store(uint64(lsn))
+	for len(keys) > 0 {
+		n := min(len(keys), settleMax)
+		b, err := c.broker.control(n * store.SizeSettle)
+		if err != nil {
+			return err
+		}
+		if s.mailbox.Settle(b, &c.consumer, keys[:n]) > 0 {
+			s.settledLSN.Store(uint64(b.LSN()))
+		}
+		b.Commit()
+		keys = keys[n:]
 	}
 	return nil
 }
@@ -60,7 +67,7 @@ func (c *Client) Release(key uint64) (store.LSN, bool, error) {
 		lsn, ok := s.mailbox.Release(nil, &c.consumer, key)
 		return lsn, ok, nil
 	}
-	b, err := c.broker.store.Begin(store.Control, store.SizeSmall)
+	b, err := c.broker.control(store.SizeSmall)
 	if err != nil {
 		return 0, false, err
 	}
@@ -79,7 +86,7 @@ func (c *Client) Unreceive(packetID uint16) (store.LSN, bool, error) {
 		delete(s.received, packetID)
 		return 0, ok, nil
 	}
-	b, err := c.broker.store.Begin(store.Control, store.SizeSmall)
+	b, err := c.broker.control(store.SizeSmall)
 	if err != nil {
 		return 0, false, err
 	}

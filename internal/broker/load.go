@@ -2,7 +2,9 @@ package broker
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
 
 	"emanet/internal/mailbox"
 	"emanet/internal/message"
@@ -19,6 +21,7 @@ type loader struct {
 	wills     map[string]willRecord
 	mailboxes map[uint64]store.MailboxState
 	crashed   map[string]bool // sessions whose connection a crash ended
+	expires   int64           // when the first retained message does, 0 for never
 }
 
 func newLoader(b *Broker) *loader {
@@ -61,7 +64,10 @@ func into[T any](m map[string]T, key string, value []byte) error {
 
 // Retained implements store.Loader.
 func (l *loader) Retained(m *message.Message) error {
-	l.broker.retained.Set(m.Topic, m)
+	l.broker.retained.Set(m.Topic, kept{message: m})
+	if m.ExpiresAt != 0 && (l.expires == 0 || m.ExpiresAt < l.expires) {
+		l.expires = m.ExpiresAt
+	}
 	return nil
 }
 
@@ -81,11 +87,10 @@ func (l *loader) finish() error {
 		}
 		delete(l.mailboxes, r.Mailbox)
 		s := l.session(id, r, state)
-		b.sessions[id] = s
-		st := s.mailbox.Status()
-		b.found.Messages += st.Ready
+		b.sessions.add(s)
+		b.found.Messages += s.mailbox.Status().Ready
 	}
-	b.count.Store(int64(len(b.sessions)))
+	b.found.Sessions = len(l.sessions)
 	for id := range l.mailboxes {
 		return fmt.Errorf("mailbox %d belongs to no session", id)
 	}
@@ -97,7 +102,7 @@ func (l *loader) finish() error {
 	if err := l.loadWills(); err != nil {
 		return err
 	}
-	b.found.Sessions, b.found.Retained = len(b.sessions), b.retained.Len()
+	b.found.Retained = b.retained.Len()
 	return nil
 }
 
@@ -114,12 +119,12 @@ func (l *loader) session(id string, r sessionRecord, state store.MailboxState) *
 	for _, packetID := range state.Received {
 		s.receive(packetID, 0)
 	}
-	s.expiryAt.at = r.ExpiresAt // set in settle
+	s.expiresAt, s.willDueAt = r.ExpiresAt, r.WillAt
 	return s
 }
 
 func (l *loader) subscription(r *subRecord) error {
-	s := l.broker.sessions[r.Client]
+	s := l.broker.sessions.byID[r.Client]
 	if s == nil {
 		return fmt.Errorf("subscription to %q belongs to no session: client %q", r.Filter, r.Client)
 	}
@@ -130,7 +135,7 @@ func (l *loader) subscription(r *subRecord) error {
 	s.subs[sub.Filter] = sub
 	l.broker.subs.Set(sub.Filter, s, sub)
 	if w, ok := l.walks[subKey(r.Client, r.Filter)]; ok {
-		s.walks = append(s.walks, &walk{sub: sub, cursor: l.broker.retained.WalkAfter(r.Filter, w.After), stored: true})
+		s.walks = append(s.walks, &walk{sub: sub, cursor: l.broker.retained.WalkAfter(r.Filter, w.After), stored: true, since: w.Since})
 		s.walking.Store(true)
 	}
 	return nil
@@ -140,18 +145,17 @@ func (l *loader) subscription(r *subRecord) error {
 // lives until the will is out.
 func (l *loader) loadWills() error {
 	for id, r := range l.wills {
-		w, err := r.will()
+		w, err := r.will(id)
 		if err != nil {
 			return err
 		}
-		s := l.broker.sessions[id]
+		s := l.broker.sessions.byID[id]
 		if s == nil {
 			s = l.broker.newSession(id, false)
 			s.mailbox = mailbox.New(l.broker.store, s, 0, l.broker.policy(false))
-			l.broker.sessions[id] = s
+			l.broker.sessions.add(s)
 		}
 		s.will = w
-		s.willAt.at = r.DueAt
 	}
 	return nil
 }
@@ -161,28 +165,41 @@ func (l *loader) loadWills() error {
 // deadlines.
 func (l *loader) settle() error {
 	b := l.broker
-	for id, s := range b.sessions {
-		batch, err := b.store.Begin(store.Control, recordSize(id)+s.willRoom())
+	for id, s := range b.sessions.byID {
+		s.ended = s.expiry == 0 || !s.durable
+		if !s.ended && !l.crashed[id] {
+			s.wait()
+			continue
+		}
+		batch, err := l.begin(recordSize(id))
 		if err != nil {
 			return err
 		}
-		s.ended = s.expiry == 0 || !s.durable
-		switch {
-		case s.ended:
-		case l.crashed[id]:
-			s.leave(batch)
-		case s.expiryAt.at != 0:
-			b.due.set(&s.expiryAt, s.expiryAt.at)
-		}
-		switch {
-		case s.will != nil && s.willAt.at == 0:
-			s.delayWill(batch, s.will)
-		case s.will != nil:
-			b.due.set(&s.willAt, s.willAt.at)
-		case s.ended:
-			s.drop(batch)
-		}
+		s.leave(batch)
 		batch.Commit()
 	}
+	if l.expires != 0 {
+		b.sweepRetainedBy(l.expires)
+	}
 	return nil
+}
+
+// startPatience is how long a start waits for room in a journal that a crash left full.
+const startPatience = 30 * time.Second
+
+// begin is control, but it waits for room: to fold what a crash left is what makes it.
+func (l *loader) begin(size int) (*store.Batch, error) {
+	b := l.broker
+	for giveUp := time.Now().Add(startPatience); ; {
+		batch, err := b.control(size)
+		if !errors.Is(err, store.ErrFull) || time.Now().After(giveUp) {
+			return batch, err
+		}
+		room := make(chan struct{})
+		b.store.NotifyRoom(&store.RoomWaiter{Class: store.Control, Size: size, F: func() { close(room) }})
+		select {
+		case <-room:
+		case <-time.After(time.Until(giveUp)):
+		}
+	}
 }

@@ -42,9 +42,9 @@ func (c *Client) Publish(name []byte, m *message.Message, packetID uint16) (Outc
 		}
 		return out, nil
 	}
-	b, r, err := c.begin(m, r)
+	b, err := c.begin(m, r)
 	if err != nil {
-		return Outcome{Room: publishSize(m, r)}, err
+		return Outcome{Room: r.batchSize(m)}, err
 	}
 	if s.client != c {
 		b.Abort()
@@ -61,17 +61,18 @@ func (c *Client) Publish(name []byte, m *message.Message, packetID uint16) (Outc
 		return Outcome{Refused: true}, nil
 	}
 	c.broker.append(b, m, r)
-	if m.QoS == 2 {
+	if remember {
 		s.receive(packetID, b.LSN())
-		if s.durable {
-			b.Received(s.mailbox.ID(), packetID)
-		}
+		b.Received(s.mailbox.ID(), packetID)
 	}
-	waits := m.QoS > 0 // then some recipient is on disk, for this is the path of those
+	waits := m.QoS > 0
 	if waits {
 		c.await()
 	}
-	lsn := b.Commit()
+	lsn := b.Commit() // 0: topology has changed, or nothing was retained; there is nothing to wait for
+	if m.QoS == 2 && !remember {
+		s.receive(packetID, lsn)
+	}
 	out := c.deliver(m, r)
 	if waits {
 		out.LSN = lsn
@@ -81,19 +82,19 @@ func (c *Client) Publish(name []byte, m *message.Message, packetID uint16) (Outc
 
 // begin takes the append lock for a publish. Topology may change before the lock is ours: then the route
 // is matched again, and when it has grown, so is the room asked for.
-func (c *Client) begin(m *message.Message, r *route) (*store.Batch, *route, error) {
+func (c *Client) begin(m *message.Message, r *route) (*store.Batch, error) {
 	for {
-		size := publishSize(m, r)
+		size := r.batchSize(m)
 		b, err := c.broker.store.Begin(store.Publish, size)
 		if err != nil {
-			return nil, r, err
+			return nil, err
 		}
 		if r.version == c.broker.subs.Version() {
-			return b, r, nil
+			return b, nil
 		}
 		c.broker.match(r, c.session)
-		if publishSize(m, r) <= size {
-			return b, r, nil
+		if r.batchSize(m) <= size {
+			return b, nil
 		}
 		b.Abort()
 	}
@@ -114,15 +115,14 @@ func (s *Session) receive(packetID uint16, lsn store.LSN) {
 // durableFor tells whether a message of this QoS goes into a mailbox on disk.
 func (r *route) durableFor(qos uint8) bool { return qos > 0 && r.durable }
 
-func publishSize(m *message.Message, r *route) int {
+// batchSize bounds the batch of a publish.
+func (r *route) batchSize(m *message.Message) int {
 	n := store.SizeMessage + m.EncodedMax() + 2*store.SizeSmall
 	if m.Retain { // its body stands twice at most; the topic alone when it is removed
 		n += store.SizeMessage + m.EncodedMax()
 	}
-	for i := range r.targets {
-		if r.targets[i].session.durable {
-			n += store.SizeEntry + len(r.targets[i].tag) + store.SizeSettle
-		}
+	if m.QoS > 0 {
+		n += r.entriesSize
 	}
 	return n
 }
@@ -152,6 +152,7 @@ func (b *Broker) append(batch *store.Batch, m *message.Message, r *route) {
 	if r.durableFor(m.QoS) {
 		batch.Message(m, &id)
 		m.ID = id
+		n := uint64(0)
 		for i := range r.targets {
 			t := &r.targets[i]
 			attr := t.attr(m.QoS, m.Retain)
@@ -159,24 +160,13 @@ func (b *Broker) append(batch *store.Batch, m *message.Message, r *route) {
 				continue
 			}
 			t.session.mailbox.Append(batch, store.Entry{Message: m, MessageID: id, Attr: attr, Tag: t.tag}, false)
-			b.counters.Queued.Add(1)
+			n++
 		}
+		b.counters.Queued.Add(n)
 	}
 	if m.Retain {
 		b.retain(batch, m, id != 0)
 	}
-}
-
-// retain sets or removes the topic's retained message ([MQTT-3.3.1-5], [MQTT-3.3.1-6]).
-func (b *Broker) retain(batch *store.Batch, m *message.Message, inBatch bool) {
-	if len(m.Payload) == 0 {
-		if _, had := b.retained.Delete(m.Topic); had {
-			batch.Unretain(m.Topic)
-		}
-		return
-	}
-	b.retained.Set(m.Topic, m)
-	batch.Retain(m, inBatch)
 }
 
 // deliver is the broker's, its recipients to be woken by Flush.
@@ -222,6 +212,7 @@ func (b *Broker) deliver(m *message.Message, r *route, touched []*Session) (Outc
 		b.counters.Unmatched.Add(1)
 		return Outcome{}, touched
 	}
+	var live, queued uint64
 	for i := range r.targets {
 		t := &r.targets[i]
 		attr := t.attr(m.QoS, m.Retain)
@@ -229,28 +220,34 @@ func (b *Broker) deliver(m *message.Message, r *route, touched []*Session) (Outc
 		case attr&AttrQoS == 0:
 			if c := t.session.live.Load(); c != nil {
 				c.receiver.Live(m, attr, t.tag)
-				b.counters.Live.Add(1)
+				live++
 				touched = t.session.touch(touched)
 			}
 		case !t.session.durable:
 			t.session.mailbox.Append(nil, store.Entry{Message: m, Attr: attr, Tag: t.tag}, true)
-			b.counters.Queued.Add(1)
+			queued++
 			touched = t.session.touch(touched)
 		}
+	}
+	if live > 0 {
+		b.counters.Live.Add(live)
+	}
+	if queued > 0 {
+		b.counters.Queued.Add(queued)
 	}
 	return Outcome{Matched: len(r.targets)}, touched
 }
 
-// publishOwn publishes a message of the broker's own (a will); what also writes is in the same batch, and
-// if it says false nothing happens.
-func (b *Broker) publishOwn(m *message.Message, also func(*store.Batch) bool, alsoSize int) error {
+// publishOwn publishes a message of the broker's own (a will). also makes changes that belong into the
+// same batch, of at most alsoSize bytes; if it says false nothing happens, and done is false. They stand
+// also when a bound refuses the message.
+func (b *Broker) publishOwn(m *message.Message, class store.Class, alsoSize int, also func(*store.Batch) bool) (out Outcome, done bool, err error) {
 	r := &route{topic: m.Topic}
 	for {
 		b.match(r, nil)
-		size := publishSize(m, r) + alsoSize
-		batch, err := b.store.Begin(store.Publish, size)
+		batch, err := b.store.Begin(class, r.batchSize(m)+alsoSize)
 		if err != nil {
-			return fmt.Errorf("publish to %q: %w", m.Topic, err)
+			return out, false, fmt.Errorf("publish to %q: %w", m.Topic, err)
 		}
 		if r.version != b.subs.Version() {
 			batch.Abort()
@@ -258,17 +255,17 @@ func (b *Broker) publishOwn(m *message.Message, also func(*store.Batch) bool, al
 		}
 		if !also(batch) {
 			batch.Abort()
-			return nil
+			return out, false, nil
 		}
 		if b.refuses(batch, m, r) {
 			b.counters.Refused.Add(1)
-			batch.Commit()
-			return nil
+			return Outcome{LSN: batch.Commit(), Refused: true}, true, nil
 		}
 		b.append(batch, m, r)
-		batch.Commit()
-		_, touched := b.deliver(m, r, nil)
+		lsn := batch.Commit()
+		out, touched := b.deliver(m, r, nil)
+		out.LSN = lsn
 		wakeTouched(touched)
-		return nil
+		return out, true, nil
 	}
 }

@@ -3,7 +3,6 @@ package broker
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"emanet/internal/message"
 )
@@ -27,6 +26,7 @@ type sessionRecord struct {
 	Window    int    `json:"window,omitempty"`
 	Before    uint64 `json:"before,omitempty"`
 	ExpiresAt int64  `json:"expires_at,omitempty"` // Unix ms, while detached
+	WillAt    int64  `json:"will_at,omitempty"`    // when its will is due, Unix ms, while detached
 }
 
 // subRecord is one subscription of a persistent session.
@@ -43,27 +43,19 @@ type subRecord struct {
 // walkRecord says where the queueing of retained messages for a subscription stands.
 type walkRecord struct {
 	After string `json:"after"` // topic.Cursor.Position
+	// Since is the broker's clock at the subscription, Unix ms: what was received later came as a live message.
+	Since int64 `json:"since"`
 }
 
-// willRecord is a will. DueAt is set once the connection has ended and its delay runs.
+// willRecord is a will. It is written once, at CONNECT; when it is due stands in the session's record.
 type willRecord struct {
-	Client  string `json:"client"`
-	Delay   uint32 `json:"delay,omitempty"`
-	DueAt   int64  `json:"due_at,omitempty"`
-	Topic   string `json:"topic"`   // for readers; Message is what counts
-	Message []byte `json:"message"` // stored form
+	Delay   uint32 `json:"delay,omitempty"` // seconds
+	Topic   string `json:"topic"`           // for readers; Message is what counts
+	Message []byte `json:"message"`         // stored form
 	Expiry  uint32 `json:"message_expiry,omitempty"`
 }
 
 func subKey(client, filter string) string { return client + "\x00" + filter }
-
-func splitSubKey(key string) (client, filter string, err error) {
-	client, filter, ok := strings.Cut(key, "\x00")
-	if !ok {
-		return "", "", fmt.Errorf("record key %q has no filter", key)
-	}
-	return client, filter, nil
-}
 
 // mustJSON encodes a record; its types cannot fail.
 func mustJSON(v any) []byte {
@@ -74,17 +66,21 @@ func mustJSON(v any) []byte {
 	return b
 }
 
-func (w *Will) record(client string, dueAt int64) []byte {
-	return mustJSON(willRecord{
-		Client: client, Delay: w.Delay, DueAt: dueAt, Topic: w.Message.Topic,
-		Message: w.Message.Append(nil), Expiry: w.Expiry,
+func (w *Will) record() []byte {
+	return mustJSON(&willRecord{Delay: w.Delay, Topic: w.Message.Topic, Message: w.Message.Append(nil), Expiry: w.Expiry})
+}
+
+func (s *Subscription) record(client string) []byte {
+	return mustJSON(&subRecord{
+		Client: client, Filter: s.Filter, QoS: s.QoS, NoLocal: s.NoLocal,
+		RetainAsPublished: s.RetainAsPublished, RetainHandling: s.RetainHandling, ID: s.ID,
 	})
 }
 
-func (r *willRecord) will() (*Will, error) {
+func (r *willRecord) will(client string) (*Will, error) {
 	m, err := message.Decode(r.Message)
 	if err != nil {
-		return nil, fmt.Errorf("will of client %q: %w", r.Client, err)
+		return nil, fmt.Errorf("will of client %q: %w", client, err)
 	}
 	return &Will{Message: m, Delay: r.Delay, Expiry: r.Expiry}, nil
 }

@@ -1,8 +1,7 @@
 package broker
 
 import (
-	"encoding/binary"
-
+	"emanet/internal/store"
 	"emanet/internal/topic"
 )
 
@@ -21,6 +20,8 @@ type route struct {
 	version uint64
 	targets []target
 	durable bool // some target takes QoS >= 1 into a mailbox on disk
+	// entriesSize bounds what the entries of all targets take in a batch, with what they push out.
+	entriesSize int
 }
 
 // routesMax is how many topics a connection's cache holds; devices publish to a few, over and over.
@@ -49,7 +50,7 @@ func (b *Broker) match(r *route, publisher *Session) {
 	var found []topic.Subscription[*Session, *Subscription]
 	found, r.version = b.subs.Match(found, r.topic)
 	// New slices each time: a publish under way may still use the old ones.
-	r.targets, r.durable = make([]target, 0, len(found)), false
+	r.targets, r.durable, r.entriesSize = make([]target, 0, len(found)), false, 0
 	var at map[*Session]int
 	if len(found) > 16 {
 		at = make(map[*Session]int, len(found))
@@ -63,7 +64,10 @@ func (b *Broker) match(r *route, publisher *Session) {
 	}
 	for i := range r.targets {
 		t := &r.targets[i]
-		r.durable = r.durable || t.qos > 0 && t.session.durable
+		if t.qos > 0 && t.session.durable {
+			r.durable = true
+			r.entriesSize += store.SizeEntry + len(t.tag) + store.SizeSettle
+		}
 	}
 }
 
@@ -79,9 +83,7 @@ func (r *route) add(s *Session, sub *Subscription, at map[*Session]int) {
 	}
 	t.qos = max(t.qos, sub.QoS)
 	t.retainAsPublished = t.retainAsPublished || sub.RetainAsPublished
-	if sub.ID != 0 {
-		t.tag += string(binary.AppendUvarint(nil, uint64(sub.ID)))
-	}
+	t.tag += sub.tag()
 }
 
 func (r *route) find(s *Session, at map[*Session]int) *target {

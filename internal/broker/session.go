@@ -6,13 +6,13 @@ import (
 	"emanet/internal/mailbox"
 	"emanet/internal/message"
 	"emanet/internal/store"
-	"emanet/internal/topic"
 )
 
 // Session is what the broker keeps for a client id. Its fields are under the append lock but where said.
 type Session struct {
 	broker   *Broker
 	clientID string
+	place    int  // in the registry's list
 	durable  bool // is on disk; given at creation and never changed
 	mailbox  *mailbox.Mailbox
 	expiry   uint32  // seconds the session outlives its connection
@@ -29,6 +29,9 @@ type Session struct {
 	received       map[uint16]store.LSN
 	lastUnreceived store.LSN
 	settledLSN     atomic.Uint64 // of the newest settlement
+
+	// While it is away: when it ends (0: it stays), and when its will is due, if it has one; Unix ms.
+	expiresAt, willDueAt int64
 
 	expiryAt deadline
 	willAt   deadline
@@ -59,13 +62,6 @@ type Will struct {
 	Expiry  uint32           // message expiry in seconds from its publication; 0 for none
 }
 
-// walk queues retained messages for a subscription, a chunk at a time, outside the session's bound.
-type walk struct {
-	sub    *Subscription
-	cursor topic.Cursor[*message.Message]
-	stored bool // has a record, so that it goes on after a crash
-}
-
 // Bits of an entry's Attr.
 const (
 	AttrQoS    = 0x03
@@ -89,16 +85,16 @@ func (b *Broker) policy(durable bool) mailbox.Policy {
 }
 
 // put writes the session's record.
-func (s *Session) put(b *store.Batch, expiresAt int64) {
+func (s *Session) put(b *store.Batch) {
 	r := sessionRecord{
 		Mailbox: s.mailbox.ID(), Expiry: s.expiry, Attached: s.client != nil,
-		Sent: s.sent.High, Window: s.sent.First, Before: s.sent.Before, ExpiresAt: expiresAt,
+		Sent: s.sent.High, Window: s.sent.First, Before: s.sent.Before, ExpiresAt: s.expiresAt, WillAt: s.willDueAt,
 	}
 	b.Put(kindSession, s.clientID, mustJSON(&r))
 }
 
-// recordSize bounds what a session's own records take in a batch, their deletion included; a will's body
-// comes on top.
+// recordSize bounds what a session's own records take in a batch, all of an older session's deletion
+// included; a will comes on top.
 func recordSize(clientID string) int { return 8*(store.SizeRecord+len(clientID)) + 512 }
 
 // drop removes the session from memory and disk. Its will, if it is to be sent, is the caller's business
@@ -118,8 +114,7 @@ func (s *Session) drop(b *store.Batch) {
 		b.Delete(kindWill, s.clientID)
 		s.will = nil
 	}
-	delete(br.sessions, s.clientID)
-	br.count.Store(int64(len(br.sessions)))
+	br.sessions.remove(s)
 	br.counters.SessionsEnded.Add(1)
 	s.mailbox.Close()
 	s.client = nil
@@ -161,7 +156,7 @@ func (s *Session) sweep() {
 		s.mailbox.Wake()
 		return
 	}
-	b, err := s.broker.store.Begin(store.Control, mailbox.SweepSize)
+	b, err := s.broker.control(mailbox.SweepSize)
 	if err != nil {
 		s.broker.retry(&s.sweepAt, err)
 		return

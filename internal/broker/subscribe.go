@@ -1,35 +1,70 @@
 package broker
 
 import (
+	"errors"
+
 	"emanet/internal/store"
 )
 
+// batchAim is how many bytes a batch of many parts has before the next part goes into another: so the
+// append lock is never held for long, and the batch fits into the smallest journal unless a single part
+// does not.
+const batchAim = 16 << 10
+
 // Subscribe sets subscriptions; each replaces one of the same filter ([MQTT-3.8.4-3]). Filters are checked.
-// granted tells for each whether it was taken (false: the session has as many as it may). lsn is what
-// SUBACK waits for. Retained messages follow by Retained.
+// granted tells for each whether it was taken; false: the session has as many as it may, or this one is too
+// large for the store. lsn is what SUBACK waits for. Retained messages follow by NextRetained.
 func (c *Client) Subscribe(subs []Subscription) (granted []bool, lsn store.LSN, err error) {
-	s, br := c.session, c.broker
-	size := store.SizeSmall
+	granted = make([]bool, len(subs))
+	records := make([][]byte, len(subs))
+	sizes := make([]int, len(subs))
 	for i := range subs {
-		size += 2*(store.SizeRecord+2*len(s.clientID)+3*len(subs[i].Filter)) + 512
+		if c.session.durable { // before the lock: the size is known only when it is encoded
+			records[i] = subs[i].record(c.session.clientID)
+		}
+		// The subscription, the walk that ends and the one that begins.
+		sizes[i] = len(records[i]) + 3*(store.SizeRecord+len(c.session.clientID)+1+len(subs[i].Filter)) + 128
 	}
-	b, err := br.store.Begin(store.Control, size)
+	for from := 0; from < len(subs); {
+		to, size := part(sizes, from)
+		part, err := c.subscribe(subs[from:to], records[from:to], granted[from:to], size)
+		if err != nil && !errors.Is(err, store.ErrTooLarge) {
+			return nil, 0, err
+		}
+		lsn = max(lsn, part)
+		from = to
+	}
+	return granted, lsn, nil
+}
+
+// part is the next parts for one batch, from..to, and their size: at least one.
+func part(sizes []int, from int) (to, size int) {
+	to, size = from+1, sizes[from]
+	for to < len(sizes) && size+sizes[to] <= batchAim {
+		size += sizes[to]
+		to++
+	}
+	return to, size
+}
+
+func (c *Client) subscribe(subs []Subscription, records [][]byte, granted []bool, size int) (store.LSN, error) {
+	s := c.session
+	b, err := c.broker.control(size)
 	if err != nil {
-		return nil, 0, err
+		return 0, err
 	}
 	if s.client != c {
 		b.Abort()
-		return nil, 0, ErrGone
+		return 0, ErrGone
 	}
-	granted = make([]bool, len(subs))
 	for i := range subs {
-		granted[i] = s.subscribe(b, &subs[i])
+		granted[i] = s.subscribe(b, &subs[i], records[i])
 	}
 	c.await()
-	return granted, b.Commit(), nil
+	return b.Commit(), nil
 }
 
-func (s *Session) subscribe(b *store.Batch, want *Subscription) bool {
+func (s *Session) subscribe(b *store.Batch, want *Subscription, record []byte) bool {
 	br := s.broker
 	_, there := s.subs[want.Filter]
 	if !there && br.opt.MaxSubs > 0 && len(s.subs) >= br.opt.MaxSubs {
@@ -39,10 +74,7 @@ func (s *Session) subscribe(b *store.Batch, want *Subscription) bool {
 	s.subs[sub.Filter] = &sub
 	br.subs.Set(sub.Filter, s, &sub)
 	if s.durable {
-		b.Put(kindSub, subKey(s.clientID, sub.Filter), mustJSON(&subRecord{
-			Client: s.clientID, Filter: sub.Filter, QoS: sub.QoS, NoLocal: sub.NoLocal,
-			RetainAsPublished: sub.RetainAsPublished, RetainHandling: sub.RetainHandling, ID: sub.ID,
-		}))
+		b.Put(kindSub, subKey(s.clientID, sub.Filter), record)
 	}
 	s.forgetWalk(b, sub.Filter)
 	// [MQTT-3.8.4-4], [MQTT-3.3.1-9] to [MQTT-3.3.1-11]
@@ -52,33 +84,46 @@ func (s *Session) subscribe(b *store.Batch, want *Subscription) bool {
 	return true
 }
 
-// Unsubscribe ends subscriptions. had tells for each whether there was one.
+// Unsubscribe ends subscriptions. had tells for each whether there was one. UNSUBACK waits for lsn.
 func (c *Client) Unsubscribe(filters []string) (had []bool, lsn store.LSN, err error) {
-	s, br := c.session, c.broker
-	size := store.SizeSmall
-	for _, f := range filters {
-		size += 2 * (store.SizeRecord + len(s.clientID) + len(f))
+	had = make([]bool, len(filters))
+	sizes := make([]int, len(filters))
+	for i, f := range filters {
+		sizes[i] = 2 * (store.SizeRecord + len(c.session.clientID) + 1 + len(f))
 	}
-	b, err := br.store.Begin(store.Control, size)
+	for from := 0; from < len(filters); {
+		to, size := part(sizes, from)
+		part, err := c.unsubscribe(filters[from:to], had[from:to], size)
+		if err != nil && !errors.Is(err, store.ErrTooLarge) { // so large a subscription was never granted
+			return nil, 0, err
+		}
+		lsn = max(lsn, part)
+		from = to
+	}
+	return had, lsn, nil
+}
+
+func (c *Client) unsubscribe(filters []string, had []bool, size int) (store.LSN, error) {
+	s := c.session
+	b, err := c.broker.control(size)
 	if err != nil {
-		return nil, 0, err
+		return 0, err
 	}
 	if s.client != c {
 		b.Abort()
-		return nil, 0, ErrGone
+		return 0, ErrGone
 	}
-	had = make([]bool, len(filters))
 	for i, f := range filters {
 		if _, had[i] = s.subs[f]; !had[i] {
 			continue
 		}
 		delete(s.subs, f)
-		br.subs.Remove(f, s)
+		c.broker.subs.Remove(f, s)
 		if s.durable {
 			b.Delete(kindSub, subKey(s.clientID, f))
 		}
 		s.forgetWalk(b, f)
 	}
 	c.await()
-	return had, b.Commit(), nil
+	return b.Commit(), nil
 }

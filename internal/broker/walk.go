@@ -2,12 +2,21 @@ package broker
 
 import (
 	"encoding/binary"
-	"errors"
 
 	"emanet/internal/message"
 	"emanet/internal/store"
 	"emanet/internal/topic"
 )
+
+// walk queues retained messages for a subscription, a chunk at a time, outside the session's bound.
+// What was retained since the subscription came to it as a live message, and is passed over.
+type walk struct {
+	sub    *Subscription
+	cursor topic.Cursor[kept]
+	stored bool      // has a record, so that it goes on after a crash
+	batch  store.LSN // that of the subscription, 0 after a restart
+	since  int64     // Broker.Now then: what a restart leaves to tell old from new
+}
 
 // startWalk has the retained messages that match a new subscription queued by and by. Its place is on
 // disk where the messages will be, so that a crash in the middle loses none.
@@ -17,12 +26,27 @@ func (s *Session) startWalk(b *store.Batch, sub *Subscription) {
 	if first, more := peek.Next(nil, 1); len(first) == 0 && !more {
 		return
 	}
-	w := &walk{sub: sub, cursor: br.retained.Walk(sub.Filter), stored: s.durable && sub.QoS > 0}
+	w := &walk{
+		sub: sub, cursor: br.retained.Walk(sub.Filter), stored: s.durable && sub.QoS > 0,
+		batch: b.LSN(), since: br.Now(),
+	}
 	s.walks = append(s.walks, w)
 	s.walking.Store(true)
 	if w.stored {
-		b.Put(kindWalk, subKey(s.clientID, sub.Filter), mustJSON(&walkRecord{}))
+		b.Put(kindWalk, subKey(s.clientID, sub.Filter), w.record(&w.cursor))
 	}
+}
+
+func (w *walk) record(at *topic.Cursor[kept]) []byte {
+	return mustJSON(&walkRecord{After: at.Position(), Since: w.since})
+}
+
+// isNews tells whether a value was set after the subscription was made.
+func (w *walk) isNews(v *kept) bool {
+	if w.batch != 0 && v.lsn != 0 {
+		return v.lsn >= w.batch // a subscription that writes nothing shares its number with the next batch
+	}
+	return v.lsn != 0 || v.message.ReceivedAt > w.since
 }
 
 func (s *Session) forgetWalk(b *store.Batch, filter string) {
@@ -46,12 +70,8 @@ type Retained struct {
 	Tag     string
 }
 
-// A step takes so many retained messages, and no more once they have so many bytes, so that one batch
-// stays small whatever their size.
-const (
-	retainedChunk      = 128
-	retainedChunkBytes = 256 << 10
-)
+// retainedChunk is how many retained messages a step takes at most; batchAim bounds their bytes.
+const retainedChunk = 128
 
 // mailboxLow is how full a mailbox may be for retained messages to be put into it: they wait in the
 // retained values rather than there, outside its bound.
@@ -70,28 +90,36 @@ func (c *Client) NextRetained(buf []Retained) (_ []Retained, more bool, room int
 	if !s.walking.Load() {
 		return buf, false, 0, nil
 	}
-	if st := s.mailbox.Status(); st.Ready+st.InFlight > mailboxLow {
+	limit := s.retainedRoom()
+	if limit == 0 {
 		return buf, false, 0, nil // the client settles some, and the writer comes by again
 	}
-	w, chunk, size := c.peekWalk()
-	if w == nil {
-		return buf, false, 0, nil
+	w, next, err := c.peekWalk(limit)
+	if w == nil || err != nil {
+		return buf, false, 0, err
 	}
-	b, err := c.broker.store.Begin(store.Publish, size)
+	class := store.Publish
+	if next.queued == 0 {
+		class = store.Control
+	}
+	b, err := c.broker.store.Begin(class, next.size)
 	if err != nil {
-		if errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrBusy) {
-			return buf, false, size, nil
+		if isNoRoom(err) {
+			return buf, false, next.size, nil
 		}
 		return buf, false, 0, err
 	}
-	if s.client != c || len(s.walks) == 0 || s.walks[0] != w {
+	if s.client != c || len(s.walks) == 0 || s.walks[0] != w || next.queued > s.retainedRoom() {
 		b.Abort()
-		return buf, s.walking.Load(), 0, nil
+		return buf, s.client == c && s.walking.Load(), 0, nil
 	}
-	for _, m := range chunk.messages {
-		buf = s.sendRetained(b, w.sub, m, buf)
+	for _, v := range next.values {
+		// One that was replaced or removed since it was read must not come after what replaced it.
+		if now, ok := c.broker.retained.Get(v.Name); ok && now.message == v.Value.message {
+			buf = s.sendRetained(b, w.sub, v.Value.message, buf)
+		}
 	}
-	s.advance(b, w, &chunk)
+	s.advance(b, w, &next)
 	b.Commit()
 	if !s.durable {
 		s.mailbox.Wake()
@@ -99,59 +127,94 @@ func (c *Client) NextRetained(buf []Retained) (_ []Retained, more bool, room int
 	return buf, s.walking.Load(), 0, nil
 }
 
-// chunk is the next retained messages of a walk.
-type chunk struct {
-	messages []*message.Message
-	after    topic.Cursor[*message.Message]
-	end      bool
+// retainedRoom is how many retained messages the mailbox takes now without pushing out others.
+func (s *Session) retainedRoom() int {
+	st := s.mailbox.Status()
+	pending := st.Ready + st.InFlight
+	if pending > mailboxLow {
+		return 0
+	}
+	if bound := s.broker.opt.MaxQueued; bound > 0 {
+		return int(min(retainedChunk, bound-min(bound, pending)))
+	}
+	return retainedChunk
 }
 
-// peekWalk reads the next messages of the first walk without moving it, and the size of the batch they need.
-func (c *Client) peekWalk() (*walk, chunk, int) {
+// chunk is the next retained messages of a walk.
+type chunk struct {
+	values []topic.Value[kept]
+	queued int // of them for the mailbox
+	after  topic.Cursor[kept]
+	record []byte // of the walk behind the chunk
+	end    bool
+	size   int // of the batch they need
+}
+
+// peekWalk reads up to limit messages of the first walk without moving it. A chunk may be empty: names
+// looked at count as well.
+func (c *Client) peekWalk(limit int) (*walk, chunk, error) {
 	s := c.session
-	b, err := c.broker.store.Begin(store.Control, 0)
+	b, err := c.broker.control(0)
 	if err != nil {
-		return nil, chunk{}, 0
+		return nil, chunk{}, err
 	}
-	var w *walk
-	var next chunk
-	if s.client == c && len(s.walks) > 0 {
-		w = s.walks[0]
-		next.after = w.cursor
+	if s.client != c || len(s.walks) == 0 {
+		b.Abort()
+		return nil, chunk{}, nil
 	}
+	w := s.walks[0]
+	next := chunk{after: w.cursor}
 	b.Abort()
-	if w == nil {
-		return nil, next, 0
-	}
-	size := 2*(store.SizeRecord+len(s.clientID)+len(w.sub.Filter)) + 2*topic.MaxBytes
-	bytes := 0
-	for len(next.messages) < retainedChunk && bytes < retainedChunkBytes && !next.end {
-		var one [1]topic.Value[*message.Message]
-		found, more := next.after.Next(one[:0], 1)
+	bytes, now := 0, c.broker.Now()
+	for range retainedChunk {
+		if len(next.values) == limit || bytes >= batchAim || next.end {
+			break
+		}
+		var more bool
+		n := len(next.values)
+		next.values, more = next.after.Next(next.values, 1)
 		next.end = !more
-		for _, v := range found {
-			if !v.Value.Expired(c.broker.Now()) {
-				next.messages = append(next.messages, v.Value)
-				bytes += len(v.Value.Payload)
-				size += store.SizeMessage + v.Value.EncodedMax() + store.SizeEntry + 8
-			}
+		if len(next.values) == n {
+			continue
+		}
+		v := &next.values[n].Value
+		if v.message.Expired(now) || w.isNews(v) {
+			next.values = next.values[:n]
+			continue
+		}
+		bytes += v.message.EncodedMax()
+		if s.durable && min(v.message.QoS, w.sub.QoS) > 0 {
+			next.size += store.SizeMessage + v.message.EncodedMax() + store.SizeEntry + store.SizeSettle + tagMax
+		}
+		if min(v.message.QoS, w.sub.QoS) > 0 {
+			next.queued++
 		}
 	}
-	return w, next, size
+	if w.stored {
+		next.record = w.record(&next.after)
+		next.size += store.SizeRecord + len(s.clientID) + 1 + len(w.sub.Filter) + len(next.record)
+	}
+	return w, next, nil
+}
+
+// tagMax is the longest Tag of one subscription.
+const tagMax = binary.MaxVarintLen32
+
+func (s *Subscription) tag() string {
+	if s.ID == 0 {
+		return ""
+	}
+	return string(binary.AppendUvarint(nil, uint64(s.ID)))
 }
 
 // sendRetained puts m into the mailbox, or into buf when its QoS is 0. The retain flag is set: the
 // message is sent for being retained ([MQTT-3.3.1-8]).
 func (s *Session) sendRetained(b *store.Batch, sub *Subscription, m *message.Message, buf []Retained) []Retained {
 	attr := min(m.QoS, sub.QoS) | AttrRetain
-	var tag string
-	if sub.ID != 0 {
-		tag = string(binary.AppendUvarint(nil, uint64(sub.ID)))
-	}
 	if attr&AttrQoS == 0 {
-		return append(buf, Retained{m, attr, tag})
+		return append(buf, Retained{m, attr, sub.tag()})
 	}
-	e := store.Entry{Message: m, Attr: attr, Tag: tag}
+	e := store.Entry{Message: m, Attr: attr, Tag: sub.tag()}
 	if s.durable {
 		own := *m // the retained value and the entry live on their own
 		b.Message(&own, &own.ID)
@@ -170,6 +233,6 @@ func (s *Session) advance(b *store.Batch, w *walk, next *chunk) {
 	}
 	w.cursor = next.after
 	if w.stored {
-		b.Put(kindWalk, subKey(s.clientID, w.sub.Filter), mustJSON(&walkRecord{After: w.cursor.Position()}))
+		b.Put(kindWalk, subKey(s.clientID, w.sub.Filter), next.record)
 	}
 }

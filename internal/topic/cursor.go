@@ -14,6 +14,7 @@ const cursorSteps = 1024
 type Cursor[V any] struct {
 	values *Values[V]
 	filter string
+	all    bool   // whatever the filter
 	last   string // last name looked at, "" before the first
 	target []byte // where to look next, see probe; kept to reuse its memory
 }
@@ -21,6 +22,9 @@ type Cursor[V any] struct {
 // Walk returns a cursor before the first value that filter matches. filter must
 // have passed [CheckFilter].
 func (s *Values[V]) Walk(filter string) Cursor[V] { return s.WalkAfter(filter, "") }
+
+// All returns a cursor before the first of all values, those that no wildcard matches included.
+func (s *Values[V]) All() Cursor[V] { return Cursor[V]{values: s, all: true} }
 
 // WalkAfter returns a cursor that goes on behind position, which is what
 // [Cursor.Position] returned or the name of the last value taken; that name need
@@ -51,7 +55,10 @@ func (c *Cursor[V]) Next(dst []Value[V], limit int) (_ []Value[V], more bool) {
 		}
 		r := s.runs[p.run].run
 		name := r.names[p.offset]
-		verdict := c.probe(name)
+		verdict := probeMatch
+		if !c.all {
+			verdict = c.probe(name)
+		}
 		if verdict == probeEnd {
 			return dst, false
 		}

@@ -188,3 +188,15 @@ func TestACursorWithoutRoomSaysOnlyWhetherThereIsMore(t *testing.T) {
 		t.Errorf("the value: %v, %v", got, more)
 	}
 }
+
+func TestACursorOverAllSeesWhatNoWildcardMatches(t *testing.T) {
+	var values Values[int]
+	for _, name := range []string{"a", "$SYS/a", "$x", "a/b", "/"} {
+		values.Set(name, 0)
+	}
+	cursor := values.All()
+	got, more := cursor.Next(nil, 10)
+	if len(got) != 5 || more {
+		t.Fatalf("%d of 5 values, more: %v", len(got), more)
+	}
+}
