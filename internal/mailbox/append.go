@@ -72,9 +72,10 @@ func (m *Mailbox) fillDueLocked() {
 	}
 }
 
-// emptyDueLocked is the end of the window.
+// emptyDueLocked is the end of the window. It covered what was dropped behind it.
 func (m *Mailbox) emptyDueLocked() {
 	for _, l := range m.lanes {
+		l.barrier = max(l.barrier, l.lastDrop)
 		for l.due.len() > 0 {
 			it := l.due.popBack()
 			m.keep(&it, -1)
@@ -150,6 +151,10 @@ func (m *Mailbox) trimLocked(s *settler, left int, oneRun bool) {
 		l := m.lanes[i]
 		for l.head.len() > 0 && m.overLocked(0, 0) {
 			it := l.head.front()
+			if it.sent { // met at a restart behind others that were not
+				m.giveBack(l, l.head.popFront())
+				continue
+			}
 			if left == 0 || oneRun && it.durable && s.n > 0 && !s.extends(l, it) {
 				m.sweepNowLocked()
 				return
@@ -167,8 +172,11 @@ func (m *Mailbox) trimLocked(s *settler, left int, oneRun bool) {
 // dropLocked sees off an entry that was taken out of the lane.
 func (m *Mailbox) dropLocked(s *settler, l *lane, it item, r Reason) {
 	m.count(&it, -1)
-	if it.durable && l.due.len() == 0 && m.policy.Identifiers > 0 {
-		l.barrier = s.b.LSN()
+	if it.durable && m.policy.Identifiers > 0 {
+		l.lastDrop = s.b.LSN()
+		if l.due.len() == 0 {
+			l.barrier = l.lastDrop
+		}
 	}
 	s.drop(l, &it, r)
 }

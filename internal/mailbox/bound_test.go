@@ -268,3 +268,19 @@ func TestALoweredBoundIsEnforcedAfterARestart(t *testing.T) {
 	equal(t, "status", f.status(), "ready 100, in flight 0, bytes 1000")
 	f.expectTake(f.attach(&consumer{}), span(4902, 5001))
 }
+
+func TestAWindowThatGrowsDoesNotUncoverWhatWasDroppedBehindTheOld(t *testing.T) {
+	p := session
+	p.MaxEntries = 1
+	f := setup(t, p)
+	old := f.attach(&consumer{Consumer: Consumer{Credit: 2, UnsentMax: 1}})
+	f.publish(3)
+	f.add(0) // drops 3, behind the window
+	f.expectLive(1, 2, 4)
+	f.m.Detach(&old.Consumer)
+	c := f.attach(&consumer{Consumer: Consumer{Credit: 10}})
+	f.add(0)
+	f.expectTake(c, "") // 4 must not go before it is on disk that 3 is gone
+	f.store.flush()
+	f.expectTake(c, "1 2 4 5")
+}

@@ -15,7 +15,7 @@ func deadline(e *store.Entry) int64 {
 // back expires when it gets there. So a queue without consumers sheds its head in time (delay queues).
 func (m *Mailbox) wishSweepLocked() {
 	for _, l := range m.lanes {
-		if it := l.unsent(); it != nil {
+		if it := l.unsent(); it != nil && !it.sent {
 			if d := deadline(&it.Entry); d != 0 {
 				m.sweepByLocked(d)
 			}
@@ -67,7 +67,7 @@ func (m *Mailbox) expireLocked(s *settler, limit int) (n int) {
 	for _, l := range m.lanes {
 		for n < limit {
 			it := l.unsent()
-			if it == nil {
+			if it == nil || it.sent {
 				break
 			}
 			if d := deadline(&it.Entry); d == 0 || d > now {

@@ -35,6 +35,9 @@ type lane struct {
 	// barrier is the batch that removed the front last. What stood behind it is sent after its flush only:
 	// else a crash could bring the removed entry back behind what was sent (ADR 0002, R1).
 	barrier store.LSN
+	// lastDrop is the batch that dropped from head last. Behind due that is no barrier yet: what frees the
+	// credit to get there stands behind it in the journal (R2).
+	lastDrop store.LSN
 }
 
 // gap is what is ready but only on disk: seqs strictly between after and before.
@@ -56,7 +59,8 @@ func (l *lane) push(it item) {
 	l.tail.pushBack(it)
 }
 
-// unsent is the first in memory of those never sent, or nil.
+// unsent is the first in memory of those never sent, or nil. (After a restart a redelivered one may stand
+// among them, and says so itself.)
 func (l *lane) unsent() *item {
 	if it := l.due.front(); it != nil {
 		return it

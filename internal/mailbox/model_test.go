@@ -142,6 +142,7 @@ func (m *model) detach(c *modelConsumer) {
 		if e.consumer == c && e.gone == 0 {
 			e.consumer, e.taken = nil, false
 		}
+		e.front = true // no window covers it any more
 	}
 	m.consumers = slices.DeleteFunc(m.consumers, func(o *modelConsumer) bool { return o == c })
 }

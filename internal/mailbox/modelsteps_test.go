@@ -23,7 +23,7 @@ func (r *modelRun) stepSettle(rt *rapid.T) {
 
 func (r *modelRun) stepRelease(rt *rapid.T) {
 	c := r.consumer(rt)
-	if c == nil {
+	if c == nil || !r.session() {
 		return
 	}
 	for _, e := range r.pick(rt, r.held(c, true)) {
