@@ -111,71 +111,73 @@ func TestABitFlippedAnywhereIsDetectedOrHarmless(t *testing.T) {
 	t.Logf("%d flips detected, %d harmless", detected, harmless)
 }
 
+// Groups of one record each, eight to a segment, 22 in all.
+var damages = map[string]struct {
+	damage func(t *testing.T, dir string)
+	file   string
+	offset int64
+	reason string
+}{
+	"a record in the first segment": {
+		func(t *testing.T, dir string) {
+			editFile(t, filepath.Join(dir, "0000.seg"), func(b []byte) { b[2000] ^= 1 })
+		}, "0000.seg", 0, "before 0001.seg"},
+	"a record in the last segment": {
+		func(t *testing.T, dir string) {
+			editFile(t, filepath.Join(dir, "0002.seg"), func(b []byte) { b[segmentHeaderLen+groupHeaderLen+20] ^= 1 })
+		}, "0002.seg", segmentHeaderLen, "a whole one follows"},
+	"a sector of zeros": {
+		func(t *testing.T, dir string) {
+			editFile(t, filepath.Join(dir, "0001.seg"), func(b []byte) { clear(b[1024:1536]) })
+		}, "0001.seg", 0, "before 0002.seg"},
+	"the header of a segment": {
+		func(t *testing.T, dir string) {
+			editFile(t, filepath.Join(dir, "0001.seg"), func(b []byte) { clear(b[:32]) })
+		}, "0000.seg", 0, "before 0002.seg"},
+	"the header of the last segment": {
+		func(t *testing.T, dir string) {
+			editFile(t, filepath.Join(dir, "0002.seg"), func(b []byte) { clear(b[:32]) })
+		}, "0002.seg", 0, "header is damaged"},
+	"the last group": {
+		func(t *testing.T, dir string) {
+			j := mustOpen(t, dir, small())
+			end := j.ring.live[2].end
+			mustClose(t, j)
+			editFile(t, filepath.Join(dir, "0002.seg"), func(b []byte) { b[end-20] ^= 1 })
+		}, "0002.seg", 0, "was flushed"},
+	"a missing segment": {
+		func(t *testing.T, dir string) {
+			if err := os.Remove(filepath.Join(dir, "0001.seg")); err != nil {
+				t.Fatal(err)
+			}
+		}, "0001.seg", 0, "missing"},
+	"a shortened segment": {
+		func(t *testing.T, dir string) {
+			if err := os.Truncate(filepath.Join(dir, "0001.seg"), 512); err != nil {
+				t.Fatal(err)
+			}
+		}, "0001.seg", 512, "512 bytes"},
+	"both copies of the head": {
+		func(t *testing.T, dir string) {
+			editFile(t, filepath.Join(dir, "head"), func(b []byte) { clear(b) })
+		}, "head", 0, "neither copy"},
+	"a missing head": {
+		func(t *testing.T, dir string) {
+			if err := os.Remove(filepath.Join(dir, "head")); err != nil {
+				t.Fatal(err)
+			}
+		}, "", 0, "no file head"},
+	"two segments swapped": {
+		func(t *testing.T, dir string) {
+			a, b := filepath.Join(dir, "0000.seg"), filepath.Join(dir, "0001.seg")
+			x, y := mustReadFile(t, a), mustReadFile(t, b)
+			mustWriteFile(t, a, y)
+			mustWriteFile(t, b, x)
+		}, "0002.seg", 0, "missing before"},
+}
+
 func TestDamageIsRefusedNamingFileAndOffset(t *testing.T) {
-	// Groups of one record each, eight to a segment, 22 in all.
-	for name, c := range map[string]struct {
-		damage func(t *testing.T, dir string)
-		file   string
-		offset int64
-		reason string
-	}{
-		"a record in the first segment": {
-			func(t *testing.T, dir string) {
-				editFile(t, filepath.Join(dir, "0000.seg"), func(b []byte) { b[2000] ^= 1 })
-			}, "0000.seg", 0, "before 0001.seg"},
-		"a record in the last segment": {
-			func(t *testing.T, dir string) {
-				editFile(t, filepath.Join(dir, "0002.seg"), func(b []byte) { b[segmentHeaderLen+groupHeaderLen+20] ^= 1 })
-			}, "0002.seg", segmentHeaderLen, "a whole one follows"},
-		"a sector of zeros": {
-			func(t *testing.T, dir string) {
-				editFile(t, filepath.Join(dir, "0001.seg"), func(b []byte) { clear(b[1024:1536]) })
-			}, "0001.seg", 0, "before 0002.seg"},
-		"the header of a segment": {
-			func(t *testing.T, dir string) {
-				editFile(t, filepath.Join(dir, "0001.seg"), func(b []byte) { clear(b[:32]) })
-			}, "0000.seg", 0, "before 0002.seg"},
-		"the header of the last segment": {
-			func(t *testing.T, dir string) {
-				editFile(t, filepath.Join(dir, "0002.seg"), func(b []byte) { clear(b[:32]) })
-			}, "0002.seg", 0, "header is damaged"},
-		"the last group": {
-			func(t *testing.T, dir string) {
-				j := mustOpen(t, dir, small())
-				end := j.ring.live[2].end
-				mustClose(t, j)
-				editFile(t, filepath.Join(dir, "0002.seg"), func(b []byte) { b[end-20] ^= 1 })
-			}, "0002.seg", 0, "was flushed"},
-		"a missing segment": {
-			func(t *testing.T, dir string) {
-				if err := os.Remove(filepath.Join(dir, "0001.seg")); err != nil {
-					t.Fatal(err)
-				}
-			}, "0001.seg", 0, "missing"},
-		"a shortened segment": {
-			func(t *testing.T, dir string) {
-				if err := os.Truncate(filepath.Join(dir, "0001.seg"), 512); err != nil {
-					t.Fatal(err)
-				}
-			}, "0001.seg", 512, "512 bytes"},
-		"both copies of the head": {
-			func(t *testing.T, dir string) {
-				editFile(t, filepath.Join(dir, "head"), func(b []byte) { clear(b) })
-			}, "head", 0, "neither copy"},
-		"a missing head": {
-			func(t *testing.T, dir string) {
-				if err := os.Remove(filepath.Join(dir, "head")); err != nil {
-					t.Fatal(err)
-				}
-			}, "", 0, "no file head"},
-		"two segments swapped": {
-			func(t *testing.T, dir string) {
-				a, b := filepath.Join(dir, "0000.seg"), filepath.Join(dir, "0001.seg")
-				x, y := mustReadFile(t, a), mustReadFile(t, b)
-				mustWriteFile(t, a, y)
-				mustWriteFile(t, b, x)
-			}, "0002.seg", 0, "missing before"},
-	} {
+	for name, c := range damages {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			written(t, dir)

@@ -16,12 +16,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"emanet/internal/disk"
 )
@@ -41,58 +37,6 @@ const (
 	// last quarter, so that a full journal can drain, and twice the unflushed cap.
 	Control
 )
-
-const (
-	segmentsMin     = 4 // one of them is the reserve
-	segmentsMax     = 1 << 14
-	segmentBytesMin = 4096
-	segmentBytesMax = 1 << 30 // record lengths have 31 bits, and Open reads a segment at once
-)
-
-// Options of Open. The zero value of a field means its default.
-type Options struct {
-	FS           disk.FS          // default disk.OS()
-	SegmentBytes int64            // size of a segment file, default 16 MiB, a multiple of 4096; fixed when the directory is created
-	Segments     int              // number of segment files, default 16, at least 4; may change from start to start
-	UnflushedMax int              // bytes appended and not flushed at which Publish gets ErrBusy, default half a segment
-	Salvage      bool             // keep what is whole of a damaged journal instead of refusing to open it
-	Logger       *slog.Logger     // default: discard
-	Now          func() time.Time // stamps groups, default time.Now
-	OnFail       func(error)      // called once, when a write or a flush has failed; must not block
-}
-
-func (o *Options) complete() error {
-	if o.FS == nil {
-		o.FS = disk.OS()
-	}
-	if o.SegmentBytes == 0 {
-		o.SegmentBytes = 16 << 20
-	}
-	if o.Segments == 0 {
-		o.Segments = 16
-	}
-	if o.UnflushedMax == 0 {
-		o.UnflushedMax = int(o.SegmentBytes / 2)
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.OnFail == nil {
-		o.OnFail = func(error) {}
-	}
-	switch {
-	case o.SegmentBytes < segmentBytesMin || o.SegmentBytes > segmentBytesMax || o.SegmentBytes%4096 != 0:
-		return fmt.Errorf("journal segment size %d: not a multiple of 4096 from %d to %d", o.SegmentBytes, segmentBytesMin, segmentBytesMax)
-	case o.Segments < segmentsMin || o.Segments > segmentsMax:
-		return fmt.Errorf("journal with %d segments: from %d to %d are possible", o.Segments, segmentsMin, segmentsMax)
-	case o.UnflushedMax < 0:
-		return fmt.Errorf("journal with an unflushed cap of %d bytes: must be above 0", o.UnflushedMax)
-	}
-	return nil
-}
 
 // Journal is one open directory. Methods may be called by several goroutines.
 type Journal struct {
@@ -220,87 +164,6 @@ func (j *Journal) create() (*headFile, error) {
 	h := head{segmentBytes: j.opt.SegmentBytes}
 	rand.Read(h.salt[:]) // never fails
 	return createHead(j.opt.FS, j.dir, h)
-}
-
-// Start makes what Open found durable again, because a killed process leaves pages that
-// only the page cache has, and begins to accept appends. folded is the LSN up to which the
-// caller needs nothing any more; LSNs go on above it, and above every LSN that a torn
-// group may have left on the disk.
-func (j *Journal) Start(folded LSN) error {
-	if err := j.start(folded); err != nil {
-		return fmt.Errorf("start journal: %w", err)
-	}
-	j.wake = make(chan struct{}, 1)
-	j.done = make(chan struct{})
-	j.notices = make(chan notice, noticesMax)
-	j.notified = make(chan struct{})
-	j.mu.Lock()
-	j.number = 1
-	j.gather, j.spare = &group{number: j.number}, &group{}
-	j.state = stateRunning
-	j.mu.Unlock()
-	go j.commit()
-	go j.notify()
-	return nil
-}
-
-func (j *Journal) start(folded LSN) error {
-	if j.state != stateOpen {
-		panic("journal: Start called twice")
-	}
-	if err := j.rewrite(folded); err != nil {
-		return err
-	}
-	// Names as well: a process killed while it created the journal leaves them unflushed.
-	if err := errors.Join(j.opt.FS.SyncDir(j.dir), j.opt.FS.SyncDir(filepath.Dir(j.dir))); err != nil {
-		return err
-	}
-	// A torn group's LSNs are at most a segment's worth of records above what was flushed before it.
-	skip := LSN(j.opt.SegmentBytes)
-	if j.head.damaged {
-		// The lost copy may have named a higher base, of a run that wrote only a torn group.
-		skip *= 4
-	}
-	h := j.head
-	h.base = max(h.base, h.flushed, LSN(j.flushed.Load()), folded) + skip
-	h.flushed = LSN(j.flushed.Load())
-	h.time = j.time
-	// Both copies: losing one later must not bring back an older base.
-	if err := h.writeBoth(); err != nil {
-		return err
-	}
-	j.next = h.base + 1
-	return nil
-}
-
-// rewrite writes the tail above folded again, same bytes at the same offsets, and flushes it.
-// Behind the end it wipes the place of the next group's header: what is left of a torn group
-// there must not become whole when the next one, torn as well, happens to bring the missing bytes.
-func (j *Journal) rewrite(folded LSN) error {
-	var buf []byte
-	for i, seg := range j.ring.live {
-		final := i == len(j.ring.live)-1
-		if seg.last <= folded && !final {
-			continue
-		}
-		to := seg.end
-		if final {
-			to = min(seg.end+groupHeaderLen, j.ring.bytes)
-		}
-		buf = slices.Grow(buf[:0], int(to))[:to]
-		f, name := j.ring.files[seg.slot], j.ring.name(seg.slot)
-		if n, err := f.ReadAt(buf, 0); n < len(buf) {
-			return fmt.Errorf("read %s: %w", name, err)
-		}
-		clear(buf[seg.end:])
-		if _, err := f.WriteAt(buf, 0); err != nil {
-			return fmt.Errorf("write %s again: %w", name, err)
-		}
-		if err := f.Sync(); err != nil {
-			return fmt.Errorf("flush %s: %w", name, err)
-		}
-	}
-	return nil
 }
 
 // Flushed is the highest LSN that is on disk; after Open it is the last one found, which

@@ -39,8 +39,8 @@ func (r *Reader) Next(buf []byte, size int) (Chunk, error) {
 			return Chunk{buf: buf[:0], after: r.after, last: r.after}, err
 		}
 		c, err := r.load(buf, end, size)
-		if err != nil {
-			return Chunk{}, r.explain(err)
+		if err = r.explain(err); err != nil {
+			return Chunk{}, err
 		}
 		buf = c.buf
 		if c.last > r.after {
@@ -136,11 +136,12 @@ func (c *Chunk) countAbove(b []byte, g groupHeader, kept int) (n int) {
 	return n
 }
 
-// explain tells damage from bytes that were recycled under the reader.
+// explain tells damage from bytes that were recycled under the reader. Whole groups are no proof:
+// they may be the new ones. A segment that is still live was not written over while it was read.
 func (r *Reader) explain(err error) error {
 	r.j.mu.Lock()
 	defer r.j.mu.Unlock()
-	if live := r.j.ring.live; len(live) > 0 && r.after < live[0].prev {
+	if live := r.j.ring.live; !slices.Contains(live, r.seg) {
 		return fmt.Errorf("%w: from LSN %d, the oldest kept is above %d", ErrReleased, r.after+1, live[0].prev)
 	}
 	return err

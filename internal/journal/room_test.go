@@ -122,6 +122,30 @@ func TestAReaderOfReleasedRecordsIsToldSo(t *testing.T) {
 	}
 }
 
+func TestAReaderWhoseSegmentIsRecycledWhileItReadsIsToldSo(t *testing.T) {
+	fsys, o := onDisk(t)
+	j := mustStart(t, "/data/j", o)
+	defer mustClose(t, j)
+	_, last := fill(t, j, Control)
+	r := j.NewReader(0)
+	recycle := sync.OnceFunc(func() {
+		if err := j.Release(last); err != nil {
+			t.Error(err)
+		}
+		mustAppend(t, j, "new, whole, and at the place the reader is about to read")
+	})
+	fsys.SetHook(func(op powercut.Op) error {
+		if op.Kind == powercut.Read && op.Len > 0 {
+			recycle()
+		}
+		return nil
+	})
+	c, err := r.Next(nil, 1000)
+	if !errors.Is(err, ErrReleased) {
+		t.Fatalf("the reader gets %d records and %v, want ErrReleased", c.Len(), err)
+	}
+}
+
 func TestAReaderFollowsTheFlushesWhileSegmentsAreRecycled(t *testing.T) {
 	j := mustStart(t, t.TempDir(), small())
 	defer mustClose(t, j)
