@@ -33,15 +33,20 @@ var sees = []struct {
 	{pkg: "internal/mailbox", imports: []string{"internal/message", "internal/store"}},
 	{pkg: "internal/broker",
 		imports: []string{"internal/mailbox", "internal/message", "internal/store", "internal/topic"},
-		inTests: []string{"internal/disk", "internal/store/local", "internal/store/storetest"}},
+		inTests: engineInTests},
 	{pkg: "internal/mqttserver",
 		imports: []string{"internal/broker", "internal/mailbox", "internal/message", "internal/mqttwire", "internal/store", "internal/topic"},
-		inTests: []string{"internal/disk", "internal/store/local", "internal/store/storetest"}},
+		inTests: engineInTests},
 	{pkg: "internal/app",
 		imports: []string{"internal/broker", "internal/config", "internal/disk", "internal/journal", "internal/mailbox",
 			"internal/mqttserver", "internal/store", "internal/store/local"}},
 	{pkg: "cmd/emanet", imports: []string{"internal/app", "internal/config"}},
 }
+
+// engineInTests lets the tests of what stands on the store run it on the real
+// engine, and pull the plug.
+var engineInTests = []string{"internal/disk", "internal/disk/powercut", "internal/disk/sqlitevfs", "internal/journal",
+	"internal/store/local", "internal/store/storetest"}
 
 // libraries lists who may import what of others. A library that one package
 // wraps stays replaceable.
