@@ -8,8 +8,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
+	"emanet/internal/disk"
 	"emanet/internal/disk/powercut"
 )
 
@@ -42,7 +44,7 @@ func TestNothingFlushedIsLostAndNothingIsInventedByPowerCutsAndKills(t *testing.
 }
 
 // crashCounts says what the rounds met, so that a test which tests nothing is seen.
-type crashCounts struct{ Started, CutInStart, Torn, Recycled, Acked, Kills, Cuts int }
+type crashCounts struct{ Started, CutInStart, Torn, Recycled, Acked, Kills, Cuts, FailedFlushes int }
 
 func (c *crashCounts) add(o crashCounts) {
 	c.Started += o.Started
@@ -52,6 +54,7 @@ func (c *crashCounts) add(o crashCounts) {
 	c.Acked += o.Acked
 	c.Kills += o.Kills
 	c.Cuts += o.Cuts
+	c.FailedFlushes += o.FailedFlushes
 }
 
 // crash is one disk through several lives.
@@ -92,6 +95,8 @@ func (c *crash) life() {
 	c.t.Helper()
 	o := c.opt
 	o.FS = c.fs
+	o.Segments += c.rng.IntN(3) // grows and shrinks
+	o.Salvage = c.rng.IntN(2) == 0
 	if c.rng.IntN(3) == 0 {
 		c.fs.CutAfter(1 + c.rng.IntN(25)) // within Open, Start or the first appends
 	}
@@ -101,6 +106,9 @@ func (c *crash) life() {
 		c.counts.CutInStart++
 		c.end()
 		return
+	}
+	if len(j.Lost()) > 0 {
+		c.fatalf("salvage of a disk without damage: %+v", j.Lost())
 	}
 	c.checkFound(j)
 	if err := j.Start(c.folded); err != nil {
@@ -112,7 +120,11 @@ func (c *crash) life() {
 	}
 	c.counts.Started++
 	c.durable = max(c.durable, j.Flushed()) // Start has made it so
-	c.fs.CutAfter(1 + c.rng.IntN(60))
+	if n := int32(1 + c.rng.IntN(60)); c.rng.IntN(4) == 0 {
+		c.failFlushes(n)
+	} else {
+		c.fs.CutAfter(int(n))
+	}
 	c.work(j)
 	c.durable = max(c.durable, j.Flushed())
 	for _, r := range c.list {
@@ -126,9 +138,25 @@ func (c *crash) life() {
 	c.end()
 }
 
+var errFlush = errors.New("flush fails")
+
+// failFlushes lets the n-th flush from now fail. What becomes of it is for the next life to find
+// out, perhaps in the page cache only.
+func (c *crash) failFlushes(n int32) {
+	var left atomic.Int32
+	left.Store(n)
+	c.fs.SetHook(func(op powercut.Op) error {
+		if op.Kind == powercut.Sync && left.Add(-1) == 0 {
+			return errFlush
+		}
+		return nil
+	})
+	c.counts.FailedFlushes++
+}
+
 func (c *crash) powerEnded(err error) {
 	c.t.Helper()
-	if !strings.Contains(err.Error(), "power lost") || errors.Is(err, ErrCorrupt) {
+	if !errors.Is(err, disk.ErrPowerLost) && !errors.Is(err, errFlush) || errors.Is(err, ErrCorrupt) {
 		c.fatalf("%v", err)
 	}
 }
@@ -151,7 +179,7 @@ func (c *crash) checkFound(j *Journal) {
 	}
 	got, err := tryReadAll(j, c.folded)
 	if err != nil {
-		if strings.Contains(err.Error(), "power lost") {
+		if errors.Is(err, disk.ErrPowerLost) {
 			return
 		}
 		c.fatalf("read: %v", err)

@@ -126,15 +126,24 @@ func (h *headFile) read() error {
 	return nil
 }
 
+// settle flushes what openHead has found: a killed process may have left the newest copy in the
+// page cache only. Nothing may rest on it before, and the next write goes over the older copy,
+// perhaps the only one on the medium.
+func (h *headFile) settle() error {
+	if h.settled {
+		return nil
+	}
+	if err := h.put(h.stored); err != nil {
+		return err
+	}
+	h.settled = true
+	return nil
+}
+
 // write makes the present values durable. Nothing that rests on them may be done before it returns.
 func (h *headFile) write() error {
-	if !h.settled {
-		// A killed process may have left the newest copy in the page cache only. The write below
-		// goes over the older one, perhaps the only one on the medium, so flush the newest first.
-		if err := h.put(h.stored); err != nil {
-			return err
-		}
-		h.settled = true
+	if err := h.settle(); err != nil {
+		return err
 	}
 	h.generation++
 	return h.put(h.head)

@@ -99,8 +99,9 @@ func ignoreNotExist(err error) error {
 func (r *ring) resize(h *headFile, want int) error {
 	have := len(r.files)
 	if have < want {
-		// The head's name before any segment's: a process killed in between may have left it unflushed.
-		if err := r.fs.SyncDir(r.dir); err != nil {
+		// The head and its name before any segment's: a process killed in between may have left them
+		// unflushed, and the head on the medium may still count files that are made anew here.
+		if err := errors.Join(r.fs.SyncDir(r.dir), h.settle()); err != nil {
 			return err
 		}
 	}
