@@ -98,7 +98,7 @@ func Open(st store.Store, opt Options) (*Broker, error) {
 		return nil, fmt.Errorf("load: %w", err)
 	}
 	// A clock that was set back, or never set (1970), expires nothing: it goes on from the last time on disk.
-	b.started, b.startedAt = time.Now(), max(opt.WallClock().UnixMilli(), st.LastTime())
+	b.started, b.startedAt = time.Now(), max(opt.WallClock().UnixMilli(), st.LastTime(), l.newest)
 	b.due = newDeadlines(b.Now)
 	if err := l.finish(); err != nil {
 		return nil, fmt.Errorf("load: %w", err)

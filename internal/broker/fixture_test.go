@@ -346,8 +346,14 @@ func (c *conn) walk() []string {
 		var room int
 		var err error
 		buf, more, room, err = c.NextRetained(buf[:0])
-		if err != nil || room > 0 {
-			c.f.Fatalf("retained: room %d, %v", room, err)
+		if err != nil {
+			c.f.Fatal(err)
+		}
+		if room > 0 {
+			there := make(chan struct{})
+			c.f.NotifyRoom(&store.RoomWaiter{Class: store.Publish, Size: room, F: func() { close(there) }})
+			<-there
+			more = true
 		}
 		for _, r := range buf {
 			got = append(got, show(r.Message, r.Attr, r.Tag))

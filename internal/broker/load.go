@@ -22,6 +22,7 @@ type loader struct {
 	mailboxes map[uint64]store.MailboxState
 	crashed   map[string]bool // sessions whose connection a crash ended
 	expires   int64           // when the first retained message does, 0 for never
+	newest    int64           // when the last one was received
 }
 
 func newLoader(b *Broker) *loader {
@@ -65,6 +66,7 @@ func into[T any](m map[string]T, key string, value []byte) error {
 // Retained implements store.Loader.
 func (l *loader) Retained(m *message.Message) error {
 	l.broker.retained.Set(m.Topic, kept{message: m})
+	l.newest = max(l.newest, m.ReceivedAt)
 	if m.ExpiresAt != 0 && (l.expires == 0 || m.ExpiresAt < l.expires) {
 		l.expires = m.ExpiresAt
 	}

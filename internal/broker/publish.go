@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"errors"
 	"fmt"
 
 	"emanet/internal/mailbox"
@@ -245,9 +246,14 @@ func (b *Broker) publishOwn(m *message.Message, class store.Class, alsoSize int,
 	r := &route{topic: m.Topic}
 	for {
 		b.match(r, nil)
-		batch, err := b.store.Begin(class, r.batchSize(m)+alsoSize)
+		size := r.batchSize(m) + alsoSize
+		batch, err := b.store.Begin(class, size)
+		if class == store.Control && errors.Is(err, store.ErrBusy) {
+			b.awaitRoom(size)
+			continue
+		}
 		if err != nil {
-			return out, false, fmt.Errorf("publish to %q: %w", m.Topic, err)
+			return out, false, fmt.Errorf("publish to %.100q: %w", m.Topic, err)
 		}
 		if r.version != b.subs.Version() {
 			batch.Abort()

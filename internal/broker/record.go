@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -57,13 +58,16 @@ type willRecord struct {
 
 func subKey(client, filter string) string { return client + "\x00" + filter }
 
-// mustJSON encodes a record; its types cannot fail.
+// mustJSON encodes a record; its types cannot fail. Nothing is escaped for the sake of HTML: six bytes for
+// one would be a burden on topics.
 func mustJSON(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
 		panic(fmt.Sprintf("broker: %T does not encode: %v", v, err))
 	}
-	return b
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
 func (w *Will) record() []byte {

@@ -28,6 +28,10 @@ func (c *Client) Subscribe(subs []Subscription) (granted []bool, lsn store.LSN, 
 	for from := 0; from < len(subs); {
 		to, size := part(sizes, from)
 		part, err := c.subscribe(subs[from:to], records[from:to], granted[from:to], size)
+		if isNoRoom(err) && from > 0 { // the caller would begin with what is done already
+			c.broker.awaitRoom(size)
+			continue
+		}
 		if err != nil && !errors.Is(err, store.ErrTooLarge) {
 			return nil, 0, err
 		}
@@ -94,6 +98,10 @@ func (c *Client) Unsubscribe(filters []string) (had []bool, lsn store.LSN, err e
 	for from := 0; from < len(filters); {
 		to, size := part(sizes, from)
 		part, err := c.unsubscribe(filters[from:to], had[from:to], size)
+		if isNoRoom(err) && from > 0 {
+			c.broker.awaitRoom(size)
+			continue
+		}
 		if err != nil && !errors.Is(err, store.ErrTooLarge) { // so large a subscription was never granted
 			return nil, 0, err
 		}

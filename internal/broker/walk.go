@@ -43,10 +43,10 @@ func (w *walk) record(at *topic.Cursor[kept]) []byte {
 
 // isNews tells whether a value was set after the subscription was made.
 func (w *walk) isNews(v *kept) bool {
-	if w.batch != 0 && v.lsn != 0 {
-		return v.lsn >= w.batch // a subscription that writes nothing shares its number with the next batch
+	if w.batch == 0 {
+		return v.lsn != 0 || v.message.ReceivedAt > w.since
 	}
-	return v.lsn != 0 || v.message.ReceivedAt > w.since
+	return v.lsn >= w.batch // a subscription that writes nothing shares its number with the next batch
 }
 
 func (s *Session) forgetWalk(b *store.Batch, filter string) {
@@ -113,9 +113,8 @@ func (c *Client) NextRetained(buf []Retained) (_ []Retained, more bool, room int
 		b.Abort()
 		return buf, s.client == c && s.walking.Load(), 0, nil
 	}
-	for _, v := range next.values {
-		// One that was replaced or removed since it was read must not come after what replaced it.
-		if now, ok := c.broker.retained.Get(v.Name); ok && now.message == v.Value.message {
+	for i := range next.values {
+		if v := &next.values[i]; c.isNewest(v) {
 			buf = s.sendRetained(b, w.sub, v.Value.message, buf)
 		}
 	}
@@ -125,6 +124,13 @@ func (c *Client) NextRetained(buf []Retained) (_ []Retained, more bool, room int
 		s.mailbox.Wake()
 	}
 	return buf, s.walking.Load(), 0, nil
+}
+
+// isNewest tells whether v, read before the append lock was taken, is still there: else it would come
+// behind what replaced or removed it.
+func (c *Client) isNewest(v *topic.Value[kept]) bool {
+	now, ok := c.broker.retained.Get(v.Name)
+	return ok && now.message == v.Value.message
 }
 
 // retainedRoom is how many retained messages the mailbox takes now without pushing out others.

@@ -62,7 +62,7 @@ func (s *Session) publishWill(w *Will, class store.Class, alsoSize int, also fun
 		return 0, err
 	case out.Refused:
 		br.counters.WillsRefused.Add(1)
-		br.log.Warn("a will was refused", "client", s.clientID, "topic", m.Topic)
+		br.log.Warn("a will was refused", "client", s.clientID)
 	default:
 		br.counters.WillsPublished.Add(1)
 	}
