@@ -82,9 +82,8 @@ type database struct {
 	nextMessage, nextMailbox uint64    // as found
 	// checkpointed: one checkpoint since the start took everything.
 	checkpointed bool
-	walPages     int // in the WAL and not known to be in broker.db
-	walBytes     int64
-	roomy        bool // WAL and ballast have their size
+	walBytes     int64 // in the WAL and not known to be in broker.db
+	roomy        bool  // WAL and ballast have their size
 
 	freePages, allPages *statement
 }
@@ -110,11 +109,11 @@ func (d *database) open() error {
 	}
 	// Not the writer's setting alone: it also tells how much of the WAL is in use.
 	d.conn.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {
-		d.walPages, d.walBytes = pages, int64(pages)*(sqlitePage+walFrameHeader)
+		d.walBytes = int64(pages) * (sqlitePage + walFrameHeader)
 		return nil
 	})
 	var err error
-	if d.writer, err = newWriter(d.conn, defaultGeometry(), d.opt.Logger); err != nil {
+	if d.writer, err = newWriter(d.conn, d.opt.geometry, d.opt.Logger); err != nil {
 		return err
 	}
 	if d.freePages, err = prepare(d.conn, `PRAGMA freelist_count`); err != nil {

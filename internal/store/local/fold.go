@@ -166,9 +166,18 @@ func (f *folder) try(upTo store.LSN) {
 	}
 }
 
-// foldAll folds everything up to upTo, which is flushed, in as many transactions as it takes.
+// foldAll folds everything up to upTo, which is flushed, in as many transactions as it takes, and then
+// works off large settlements for a while.
 func (f *folder) foldAll(upTo store.LSN) error {
+	var stepsEnd time.Time
 	for f.foldedLSN() < upTo || f.more {
+		if f.foldedLSN() >= upTo {
+			if now := time.Now(); stepsEnd.IsZero() {
+				stepsEnd = now.Add(f.store.opt.geometry.stepsTime)
+			} else if now.After(stepsEnd) {
+				break
+			}
+		}
 		full, err := f.foldOnce(upTo)
 		if err != nil {
 			f.store.raise(alarmFold, fmt.Errorf("folding into broker.db fails and is tried again: %w", err))
@@ -227,13 +236,13 @@ func (f *folder) advance(lsn store.LSN) {
 	if fn := f.onFold.Load(); fn != nil {
 		(*fn)(lsn)
 	}
-	f.checkpoint()
+	f.checkpoint(f.store.opt.WALBytes / 2)
 	f.letGo()
 }
 
-// checkpoint keeps the WAL near the size it was given.
-func (f *folder) checkpoint() {
-	if f.db.walUsed() < f.store.opt.WALBytes/2 && f.db.checkpointed {
+// checkpoint keeps the WAL near the size it was given: it does nothing below from bytes.
+func (f *folder) checkpoint(from int64) {
+	if f.db.walBytes < from && f.db.checkpointed {
 		return
 	}
 	err := f.db.checkpoint()
@@ -262,7 +271,7 @@ func (f *folder) letGo() {
 func (f *folder) tidy() bool {
 	busy := f.failures > 0 || f.more
 	if !f.db.checkpointed {
-		f.checkpoint()
+		f.checkpoint(0)
 		f.letGo()
 		busy = busy || !f.db.checkpointed
 	}
@@ -275,6 +284,9 @@ func (f *folder) tidy() bool {
 		return true
 	}
 	f.store.raise(alarmSpace, f.db.rebuildBallast())
+	if !busy && f.db.walBytes > 0 {
+		f.checkpoint(0) // what was given back leaves the file only now
+	}
 	return busy
 }
 

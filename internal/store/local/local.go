@@ -37,7 +37,7 @@ type Options struct {
 
 	// FoldEvery is how old a record gets before it is folded, default 1 s.
 	FoldEvery time.Duration
-	// FoldBytes of unfolded journal fold earlier; it also bounds a transaction. Default a 16th of the journal.
+	// FoldBytes of unfolded journal fold earlier; it also bounds a transaction. Default a 32nd of the journal.
 	FoldBytes int
 	// WALBytes is the room that broker.db-wal has from the start, so that settlements fold on a full disk, and
 	// BallastBytes that of the file given up when space runs out. Default an 8th of the journal each.
@@ -46,6 +46,8 @@ type Options struct {
 	WALMax int64
 	// Readers is how many ReadEntries may run at once, default 3.
 	Readers int
+
+	geometry geometry
 }
 
 func (o *Options) complete() {
@@ -69,7 +71,7 @@ func (o *Options) complete() {
 	}
 	total := o.Journal.SegmentBytes * int64(o.Journal.Segments)
 	if o.FoldBytes == 0 {
-		o.FoldBytes = int(max(total/16, 64<<10))
+		o.FoldBytes = int(max(total/32, 64<<10))
 	}
 	if o.WALBytes == 0 {
 		o.WALBytes = max(total/8, 1<<20)
@@ -79,6 +81,9 @@ func (o *Options) complete() {
 	}
 	if o.WALMax == 0 {
 		o.WALMax = 8 * o.WALBytes
+	}
+	if o.geometry == (geometry{}) {
+		o.geometry = defaultGeometry()
 	}
 	if o.Readers == 0 {
 		o.Readers = 3

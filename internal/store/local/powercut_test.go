@@ -17,7 +17,22 @@ func TestNothingAcknowledgedIsLostInPowerCutsAndKills(t *testing.T) {
 		roundSeed := seed + uint64(round)
 		rng := rand.New(rand.NewPCG(roundSeed, 2))
 		storetest.Model(t, func(tb testing.TB) *storetest.Subject {
-			return newSimulated(tb, roundSeed).subject(func() int { return 1 + rng.IntN(150) })
-		}, storetest.Plan{Seed: roundSeed, Lives: 3, Batches: 60, Crash: true})
+			opt := tiny()
+			if round%4 == 0 {
+				opt = small()
+			}
+			return newSimulated(tb, roundSeed, opt).subject(func() int { return 1 + rng.IntN(150) })
+		}, storetest.Plan{Seed: roundSeed, Lives: 3, Batches: 150, Crash: true})
+	}
+}
+
+// TestPagesOfAFewEntriesHoldTheSameState presses what makes, merges, splits and compacts pages.
+func TestPagesOfAFewEntriesHoldTheSameState(t *testing.T) {
+	t.Parallel()
+	seed := storetest.Seed(t)
+	for round := range storetest.Rounds(20) {
+		storetest.Model(t, func(tb testing.TB) *storetest.Subject {
+			return newSimulated(tb, seed+uint64(round), tiny()).subject(nil)
+		}, storetest.Plan{Seed: seed + uint64(round), Lives: 4, Batches: 400})
 	}
 }

@@ -11,9 +11,6 @@ import (
 	"emanet/internal/disk"
 )
 
-// walUsed is how much of the WAL holds pages that are not in broker.db.
-func (d *database) walUsed() int64 { return d.walBytes }
-
 // walRoom is an error while the WAL is at its cap, because somebody's snapshot keeps it from starting over.
 func (d *database) walRoom() error {
 	if d.walBytes < d.opt.WALMax {

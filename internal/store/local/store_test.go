@@ -27,6 +27,14 @@ func small() local.Options {
 	}
 }
 
+// tiny makes the journal go round several times in a short test.
+func tiny() local.Options {
+	o := small()
+	o.Journal.SegmentBytes, o.Journal.Segments = 64<<10, 4
+	o.TinyPages()
+	return o
+}
+
 // check closes the tests of every store: what is on disk must fit together.
 func check(tb testing.TB, dir string, opt local.Options) {
 	tb.Helper()
@@ -43,7 +51,11 @@ func check(tb testing.TB, dir string, opt local.Options) {
 }
 
 // onDisk is a subject in a directory of the operating system.
-func onDisk(tb testing.TB) *storetest.Subject {
+func onDisk(opt local.Options) storetest.Factory {
+	return func(tb testing.TB) *storetest.Subject { return inDirectory(tb, opt) }
+}
+
+func inDirectory(tb testing.TB, opt local.Options) *storetest.Subject {
 	dir := filepath.Join(tb.TempDir(), "data")
 	var s *local.Store
 	tb.Cleanup(func() {
@@ -55,12 +67,12 @@ func onDisk(tb testing.TB) *storetest.Subject {
 		Open: func(tb testing.TB) store.Store {
 			tb.Helper()
 			var err error
-			if s, err = local.Open(dir, small()); err != nil {
+			if s, err = local.Open(dir, opt); err != nil {
 				tb.Fatal(err)
 			}
 			return s
 		},
-		Check: func(tb testing.TB) { tb.Helper(); check(tb, dir, small()) },
+		Check: func(tb testing.TB) { tb.Helper(); check(tb, dir, opt) },
 	}
 }
 
@@ -78,8 +90,8 @@ var vfsNumber atomic.Int64
 
 const simulatedDir = "/data"
 
-func newSimulated(tb testing.TB, seed uint64) *simulated {
-	d := &simulated{fs: powercut.New(seed), shm: tb.TempDir(), opt: small()}
+func newSimulated(tb testing.TB, seed uint64, opt local.Options) *simulated {
+	d := &simulated{fs: powercut.New(seed), shm: tb.TempDir(), opt: opt}
 	d.plug()
 	tb.Cleanup(func() {
 		if d.s != nil {
@@ -130,13 +142,20 @@ func (d *simulated) subject(cutWithin func() int) *storetest.Subject {
 
 func TestTheEmbeddedStoreOnTheOperatingSystem(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, onDisk)
+	storetest.Run(t, onDisk(small()))
+}
+
+func TestTheEmbeddedStoreWithPagesOfAFewEntries(t *testing.T) {
+	t.Parallel()
+	opt := small()
+	opt.TinyPages()
+	storetest.Run(t, onDisk(opt))
 }
 
 func TestTheEmbeddedStoreOnADiskThatCanLosePower(t *testing.T) {
 	t.Parallel()
 	seed := storetest.Seed(t)
 	storetest.Run(t, func(tb testing.TB) *storetest.Subject {
-		return newSimulated(tb, seed).subject(func() int { return 1 })
+		return newSimulated(tb, seed, small()).subject(func() int { return 1 })
 	})
 }

@@ -119,15 +119,12 @@ func (w *writer) count(row *liveRow, refs []messageRef, changes []refChange) {
 	}
 }
 
-// sparseCost is from when on a page with little life in it is worth rewriting: below, the row itself is most of it.
-const sparseCost = 4096
-
 // putLive writes changed references, and the bodies anew when less than a quarter of them lives.
 func (w *writer) putLive(row liveRow, refs []messageRef) error {
 	if row.live == 0 {
 		return w.deleteMessagePage(row.first)
 	}
-	if row.cost < sparseCost || row.liveCost >= row.cost/4 {
+	if row.cost < w.geo.sparseCost || row.liveCost >= row.cost/4 {
 		w.blob = appendRefs(w.blob[:0], row.first, refs)
 		return w.stmt.livePut.exec(row.first, row.last, row.live, row.liveCost, row.cost, w.blob)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -15,10 +16,14 @@ type geometry struct {
 	pageEntries  int // entries on an entry page, messages on a message page
 	pageBytes    int // data of a page; a single larger message still gets one
 	settleBudget int // entry pages that large settlements may touch in one transaction
+	// A message page with less than this Cost is not worth rewriting when it gets sparse: the row is most of it.
+	sparseCost uint64
+	// stepsTime is spent on large settlements at a time; the rest waits for the next tick.
+	stepsTime time.Duration
 }
 
 func defaultGeometry() geometry {
-	return geometry{pageEntries: 256, pageBytes: 64 << 10, settleBudget: 1024}
+	return geometry{pageEntries: 256, pageBytes: 64 << 10, settleBudget: 1024, sparseCost: 4096, stepsTime: 100 * time.Millisecond}
 }
 
 // writer brings net effects into SQLite. The fold's goroutine owns it.

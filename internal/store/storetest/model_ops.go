@@ -28,6 +28,8 @@ func (b *batch) operation() {
 	switch n := rng.IntN(100); {
 	case n < 40 && b.publish:
 		b.publishOne()
+	case n < 43 && b.publish:
+		b.burst()
 	case n < 60:
 		b.settle()
 	case n < 65:
@@ -67,7 +69,7 @@ func (b *batch) message() *message.Message {
 		Payload: bytes.Repeat([]byte{byte(rng.IntN(256))}, rng.IntN(100)),
 	}
 	switch rng.IntN(12) {
-	case 0:
+	case 0, 3, 4:
 		m.Payload = bytes.Repeat([]byte{byte(rng.IntN(256))}, rng.IntN(bodyMax))
 	case 1:
 		m.ExpiresAt = m.ReceivedAt + rng.Int64N(1e6)
@@ -116,6 +118,23 @@ func (b *batch) publishOne() {
 		b.state.Retained[m.Topic] = render(m)
 		b.note("retain it")
 	}
+}
+
+// burst puts a run of small messages into one mailbox.
+func (b *batch) burst() {
+	boxes := slices.Sorted(maps.Keys(b.state.Mailboxes))
+	if len(boxes) == 0 {
+		return
+	}
+	box := boxes[b.m.rng.IntN(len(boxes))]
+	for i := range 1 + b.m.rng.IntN(40) {
+		m := &message.Message{Topic: "burst", Payload: fmt.Append(nil, i), ReceivedAt: 1}
+		var id uint64
+		b.Message(m, &id)
+		b.m.lastID = id
+		b.entry(box, store.Entry{MessageID: id, Message: m})
+	}
+	b.note("burst")
 }
 
 func (b *batch) holds(id uint64) bool {
@@ -205,7 +224,7 @@ func (b *batch) settle() {
 
 func (b *batch) purge() {
 	box, priority, seqs := b.pick()
-	if seqs == nil || b.m.rng.IntN(3) != 0 {
+	if seqs == nil || b.m.rng.IntN(2) != 0 {
 		return
 	}
 	b.settleRange(box, priority, store.SeqRange{From: 0, To: b.state.Mailboxes[box].NextSeq - 1})
