@@ -145,6 +145,7 @@ func TestMalformedPacketsEndTheirConnectionAndNothingElse(t *testing.T) {
 			undisturbed(t)
 		})
 	}
+	MemoryCounts(t)
 	if grown := RSS(t, b.Pid()) - memory; grown > 48<<20 {
 		t.Errorf("memory grew by %d MiB", grown>>20)
 	}
@@ -189,6 +190,7 @@ func TestInvalidFiltersAreRefused(t *testing.T) {
 }
 
 func TestClaimedLengthsReserveNoMemory(t *testing.T) {
+	MemoryCounts(t)
 	t.Parallel()
 	b := Start(t)
 	Open(t, b.Addr(), Clean(5, "first")).Ping()

@@ -12,7 +12,8 @@ import (
 func TestASubscriberThatStopsReadingNeitherDelaysOthersNorGrowsMemory(t *testing.T) {
 	OnlyEmanet(t)
 	t.Parallel()
-	const bound, size, messages = 1000, 4096, 40_000 // 160 MiB go by, 4 MiB may be kept for each
+	MemoryCounts(t)
+	const bound, size, messages = 500, 8192, 20_000 // 160 MiB go by, 4 MiB may be kept for each
 	b := Start(t, "--mqtt-max-queued", fmt.Sprint(bound))
 	for i, connect := range []Connect{Clean(4, "stuck at QoS 0"), Clean(5, "stuck clean"), Persistent(4, "stuck persistent")} {
 		c := Dial(t, b.Addr(), connect.Version)

@@ -12,9 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -83,6 +81,7 @@ func Prepare(t testing.TB, root string, args ...string) *Broker {
 	b := &Broker{t: t, process: p}
 	t.Cleanup(func() {
 		_ = p.end(syscall.SIGKILL)
+		p.checkLogs(t)
 		if t.Failed() && p.kind != "" {
 			t.Logf("data and logs are kept in %s; the last log:\n%s", p.root, tail(p.log()))
 		}
@@ -135,6 +134,7 @@ func Shared(t testing.TB) *Broker {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		p.checkLogs(t)
 		if t.Failed() && p.kind != "" {
 			t.Logf("the shared broker's log ends:\n%s", tail(p.log()))
 		}
@@ -236,32 +236,6 @@ func (b *Broker) Ended() int {
 
 // Exited is closed when the present child has ended.
 func (b *Broker) Exited() <-chan struct{} { return b.done }
-
-// Log is what the broker has written since its last start.
-func (b *Broker) Log() string { return b.log() }
-
-// Recovered gives what the start-up line says: sessions, pending messages, and milliseconds it took.
-func (b *Broker) Recovered() (sessions, pending, ms int) {
-	b.t.Helper()
-	for line := range strings.Lines(b.log()) {
-		if s, ok := attribute(line, "sessions"); ok {
-			pending, _ = attribute(line, "pending_messages")
-			ms, _ = attribute(line, "ms")
-			return s, pending, ms
-		}
-	}
-	b.t.Fatalf("no start-up line with sessions= in the log:\n%s", tail(b.log()))
-	return 0, 0, 0
-}
-
-func attribute(line, name string) (int, bool) {
-	m := regexp.MustCompile(`\b` + name + `=(\d+)`).FindStringSubmatch(line)
-	if m == nil {
-		return 0, false
-	}
-	n, err := strconv.Atoi(m[1])
-	return n, err == nil
-}
 
 // Flush returns when all that the broker had done before is on disk: it publishes a retained value at QoS 1 and
 // waits for the acknowledgement, and the journal is one line.

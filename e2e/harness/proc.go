@@ -9,6 +9,14 @@ import (
 	"time"
 )
 
+// MemoryCounts skips the rest of a test that measures memory where the race detector multiplies it.
+func MemoryCounts(t testing.TB) {
+	t.Helper()
+	if os.Getenv("EMANET_E2E_RACE") == "1" {
+		t.Skip("the race detector multiplies memory")
+	}
+}
+
 // RSS is the resident memory of a process in bytes.
 func RSS(t testing.TB, pid int) int64 {
 	t.Helper()

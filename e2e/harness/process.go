@@ -45,7 +45,9 @@ func (p *process) data() string {
 	return filepath.Join(p.root, "data")
 }
 
-func (p *process) logPath() string { return filepath.Join(p.root, fmt.Sprintf("log-%d.txt", p.run)) }
+func (p *process) logPath() string { return p.logOf(p.run) }
+
+func (p *process) logOf(run int) string { return filepath.Join(p.root, fmt.Sprintf("log-%d.txt", run)) }
 
 func (p *process) log() string {
 	b, _ := os.ReadFile(p.logPath())
