@@ -104,9 +104,9 @@ func (m *Mailbox) Append(b *store.Batch, e store.Entry, volatile bool) uint64 {
 	if m.policy.TTL > 0 {
 		e.ExpiresAt = m.host.Now() + m.policy.TTL
 	}
-	it := item{Entry: e, durable: m.policy.Durable && !volatile}
-	if it.durable {
-		it.lsn = b.LSN()
+	it := item{Entry: e}
+	if m.policy.Durable && !volatile {
+		it = durableItem(e, b.LSN())
 		b.Entry(m.id, &it.Entry)
 		if len(m.consumers) > 0 {
 			m.store.Notify(&m.waiter)
@@ -151,11 +151,11 @@ func (m *Mailbox) trimLocked(s *settler, left int, oneRun bool) {
 		l := m.lanes[i]
 		for l.head.len() > 0 && m.overLocked(0, 0) {
 			it := l.head.front()
-			if it.sent { // met at a restart behind others that were not
+			if it.sent() { // met at a restart behind others that were not
 				m.giveBack(l, l.head.popFront())
 				continue
 			}
-			if left == 0 || oneRun && it.durable && s.n > 0 && !s.extends(l, it) {
+			if left == 0 || oneRun && it.durable() && s.n > 0 && !s.extends(l, it) {
 				m.sweepNowLocked()
 				return
 			}
@@ -172,7 +172,7 @@ func (m *Mailbox) trimLocked(s *settler, left int, oneRun bool) {
 // dropLocked sees off an entry that was taken out of the lane.
 func (m *Mailbox) dropLocked(s *settler, l *lane, it item, r Reason) {
 	m.count(&it, -1)
-	if it.durable && m.policy.Identifiers > 0 {
+	if it.durable() && m.policy.Identifiers > 0 {
 		l.lastDrop = s.b.LSN()
 		if l.due.len() == 0 {
 			l.barrier = l.lastDrop

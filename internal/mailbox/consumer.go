@@ -87,7 +87,7 @@ func (m *Mailbox) Detach(c *Consumer) (sent uint64) {
 		if f.consumer != c || f.settled {
 			continue
 		}
-		if it := m.landLocked(key, f); it.sent {
+		if it := m.landLocked(key, f); it.sent() {
 			m.giveBack(m.lane(it.Priority), it)
 		} else {
 			unsent = append(unsent, it)
@@ -123,7 +123,8 @@ func (m *Mailbox) Take(c *Consumer, buf []Delivery) []Delivery {
 		if f == nil || f.Seq != d.Seq || f.consumer != c || f.settled || f.taken {
 			continue // acknowledged before it was sent again
 		}
-		f.taken, f.sent = true, true
+		f.taken = true
+		f.setSent()
 		m.high = max(m.high, d.Seq)
 		if f.Released {
 			d.Released, d.Message = true, nil

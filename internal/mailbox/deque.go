@@ -1,8 +1,9 @@
 package mailbox
 
 // chunkLen is how many items one allocation of a deque holds: large enough that the cost per entry
-// vanishes; the first chunk of a mailbox is small, for most mailboxes hold little.
-const chunkLen = 128
+// vanishes, and one short of 8 KiB, for the allocator adds a header. The first chunk of a mailbox is small,
+// for most mailboxes hold little.
+const chunkLen = 127
 
 // keptChunk is the capacity up to which an empty deque keeps its last chunk: a mailbox that runs empty all
 // the time allocates nothing, and a hundred thousand idle ones hold little.

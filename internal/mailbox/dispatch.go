@@ -140,10 +140,10 @@ func (m *Mailbox) nextLaneLocked() *lane {
 // before it is gone from the disk as well, and it has not expired. A sent one does not expire: the receiver
 // may have it.
 func (m *Mailbox) assignableLocked(l *lane, it *item, flushed store.LSN) bool {
-	if it.lsn > flushed || m.flights[m.key(it.Seq)] != nil {
+	if it.lsn() > flushed || m.flights[m.key(it.Seq)] != nil {
 		return false
 	}
-	if it.sent {
+	if it.sent() {
 		return true
 	}
 	if d := deadline(&it.Entry); d != 0 && m.host.Now() >= d {
@@ -160,7 +160,7 @@ func (m *Mailbox) assignLocked(c *Consumer, l *lane, it item) {
 	l.assigned = max(l.assigned, it.Seq)
 	c.queue = append(c.queue, Delivery{
 		Key: key, Seq: it.Seq, Message: it.Message, Tag: it.Tag, Attr: it.Attr, Priority: it.Priority,
-		Redelivered: it.sent, Released: it.Released, Deliveries: it.Deliveries, ExpiresAt: it.ExpiresAt,
+		Redelivered: it.sent(), Released: it.Released, Deliveries: it.Deliveries, ExpiresAt: it.ExpiresAt,
 	})
 	c.unsent += it.memory()
 	c.inFlight++

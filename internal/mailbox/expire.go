@@ -11,11 +11,14 @@ func deadline(e *store.Entry) int64 {
 	return d
 }
 
+// sheds tells whether fronts must be known though nobody consumes, also those that are only on disk.
+func (p *Policy) sheds() bool { return p.TTL > 0 || p.DeadLetterExpired }
+
 // wishSweepLocked asks for a Sweep when the front of a lane expires. Only fronts count: an entry further
 // back expires when it gets there. So a queue without consumers sheds its head in time (delay queues).
 func (m *Mailbox) wishSweepLocked() {
 	for _, l := range m.lanes {
-		if it := l.unsent(); it != nil && !it.sent {
+		if it := l.unsent(); it != nil && !it.sent() {
 			if d := deadline(&it.Entry); d != 0 {
 				m.sweepByLocked(d)
 			}
@@ -39,7 +42,7 @@ const SweepSize = SweepLen * store.SizeSettle
 
 // SweepLen is how many entries one Sweep drops; the rest follows in the next, so that the append lock is
 // never held for long.
-const SweepLen = 1024
+const SweepLen = 256
 
 // Sweep drops expired entries from the fronts, enforces the bounds where Append could not, and asks for
 // the next Sweep. Call Wake once the append lock is free.
@@ -67,7 +70,7 @@ func (m *Mailbox) expireLocked(s *settler, limit int) (n int) {
 	for _, l := range m.lanes {
 		for n < limit {
 			it := l.unsent()
-			if it == nil || it.sent {
+			if it == nil || it.sent() {
 				break
 			}
 			if d := deadline(&it.Entry); d == 0 || d > now {
@@ -78,7 +81,7 @@ func (m *Mailbox) expireLocked(s *settler, limit int) (n int) {
 			}
 			gone := l.popUnsent()
 			m.count(&gone, -1)
-			if gone.durable && m.policy.Identifiers > 0 {
+			if gone.durable() && m.policy.Identifiers > 0 {
 				l.barrier = s.b.LSN()
 			}
 			s.drop(l, &gone, ReasonExpired)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"emanet/internal/message"
+	"emanet/internal/store"
 )
 
 // addExpiring appends an entry whose message expires so many milliseconds from now.
@@ -154,6 +155,26 @@ func TestALongQueueOfExpiredEntriesOnDiskIsShedWithoutAConsumer(t *testing.T) {
 		f.expectLive(5001)
 		equal(t, "wish", f.host.wish(), f.host.Now()+5)
 	}
+}
+
+func TestEveryLaneOnDiskIsShedAfterARestart(t *testing.T) {
+	p := queue
+	p.DeadLetterExpired = true
+	f := setup(t, p)
+	f.host.dead = func(*store.Batch, *store.Entry, Reason) {}
+	for priority := range uint8(3) {
+		msg := bodyOf(10)
+		if priority < 2 { // the first to be read never expires
+			msg.ExpiresAt = f.host.Now() + 10
+		}
+		f.addMessage(msg, priority)
+	}
+	f.store.flush()
+	f.store.fold()
+	f.host.sweepAt = 0
+	f.restore(f.store.last, Sent{})
+	f.sweepAfter(10)
+	f.expectLive(3)
 }
 
 func TestExpiredEntriesAreDeadLetteredIfThePolicySaysSo(t *testing.T) {

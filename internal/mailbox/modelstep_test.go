@@ -85,7 +85,7 @@ func (r *modelRun) stepAppend(rt *rapid.T) {
 }
 
 func (r *modelRun) stepBurst(rt *rapid.T) {
-	for range rapid.SampledFrom([]int{3, 20, 20, 700}).Draw(rt, "burst") {
+	for range rapid.SampledFrom([]int{1, 3, 20, 20, 20, 700}).Draw(rt, "burst") {
 		r.append(bodyOf(10), 0)
 	}
 	r.after()

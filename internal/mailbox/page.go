@@ -62,7 +62,7 @@ func (m *Mailbox) afterLoadLocked() {
 		m.sweepNowLocked()
 	}
 	m.wishSweepLocked()
-	if m.sweepAt != 0 && slices.ContainsFunc(m.lanes, (*lane).onlyOnDisk) {
+	if (m.sweepAt != 0 || m.policy.sheds()) && slices.ContainsFunc(m.lanes, (*lane).onlyOnDisk) {
 		m.sweepNowLocked()
 	}
 }
@@ -77,7 +77,7 @@ func (m *Mailbox) installLocked(l *lane, entries []store.Entry) {
 			continue
 		}
 		l.gap.change(e)
-		it := item{Entry: *e, durable: true}
+		it := durableItem(*e, 0)
 		if l.gap.count == 0 { // there but not counted: believe the pages
 			l.gap.count++
 			m.ready++
@@ -86,7 +86,7 @@ func (m *Mailbox) installLocked(l *lane, entries []store.Entry) {
 		l.gap.bytes -= store.Cost(it.Message)
 		m.memory += it.memory()
 		m.markSent(&it)
-		if it.sent {
+		if it.sent() {
 			m.giveBack(l, it)
 			continue
 		}
@@ -153,7 +153,7 @@ func (m *Mailbox) evictLocked(l *lane, folded store.LSN, keep int) {
 	}
 	for l.tail.len() > 0 {
 		it := l.tail.front()
-		if !it.durable || it.lsn > folded {
+		if !it.durable() || it.lsn() > folded {
 			break
 		}
 		gone := l.tail.popFront()

@@ -19,7 +19,7 @@ type storm struct {
 
 func TestEverythingAtOnceLosesNothingAndDoublesNothing(t *testing.T) {
 	for name, p := range map[string]Policy{"queue": queue, "session": {Durable: true, Identifiers: 50}} {
-		t.Run(name, func(t *testing.T) { newStorm(t, p).run(scale(40_000)) })
+		t.Run(name, func(t *testing.T) { newStorm(t, p).run(scale(20_000)) })
 	}
 }
 

@@ -58,11 +58,11 @@ func (m *Mailbox) restoreLane(s *store.LaneState) {
 		l.gap.before = s.Tail[0].Seq
 	}
 	for i := range s.Tail {
-		it := item{Entry: s.Tail[i].Entry, lsn: s.Tail[i].LSN, durable: true}
+		it := durableItem(s.Tail[i].Entry, s.Tail[i].LSN)
 		m.count(&it, +1)
 		m.restoreItem(l, it)
 	}
-	if l.onlyOnDisk() && (m.policy.TTL > 0 || m.policy.DeadLetterExpired) {
+	if l.onlyOnDisk() && m.policy.sheds() {
 		m.sweepNowLocked() // which reads the front: it may be due though nobody consumes
 	}
 	m.wishSweepLocked()
@@ -72,12 +72,14 @@ func (m *Mailbox) restoreLane(s *store.LaneState) {
 // returned, where nothing drops or expires it.
 func (m *Mailbox) restoreItem(l *lane, it item) {
 	if l.gap.count > 0 { // counted from the front when the gap is closed
-		it.sent = it.Released || it.Deliveries > 0
+		if it.Released || it.Deliveries > 0 {
+			it.setSent()
+		}
 		l.push(it)
 		return
 	}
 	m.markSent(&it)
-	if it.sent {
+	if it.sent() {
 		m.giveBack(l, it)
 		return
 	}
@@ -88,10 +90,12 @@ func (m *Mailbox) restoreItem(l *lane, it item) {
 func (m *Mailbox) markSent(it *item) {
 	if m.sentFirst > 0 && it.Seq < m.restored {
 		m.sentFirst--
-		it.sent = true
+		it.setSent()
 	}
-	it.sent = it.sent || it.Seq <= m.sentHigh || it.Released || it.Deliveries > 0
-	if it.sent {
+	if it.Seq <= m.sentHigh || it.Released || it.Deliveries > 0 {
+		it.setSent()
+	}
+	if it.sent() {
 		m.high = max(m.high, it.Seq)
 	}
 }

@@ -106,16 +106,34 @@ func TestSentNamesByNumberWhatIsStillOnDisk(t *testing.T) {
 	f.publish(3000)
 	f.store.fold()
 	f.restore(f.store.last, Sent{First: 2500})
-	f.store.gate = make(chan struct{})
-	b := f.store.begin()
-	c := &consumer{Consumer: Consumer{Credit: 3, Wake: func() {}}}
-	f.m.Attach(b, &c.Consumer)
-	b.Abort()
-	f.m.Wake()
-	f.m.Detach(&c.Consumer) // the first load is under way and brings 1,024
-	close(f.store.gate)
-	f.waitLoad()
+	gate := make(chan struct{})
+	f.store.gate = gate
+	c := f.attach(&consumer{Consumer: Consumer{Credit: 3}})
+	gate <- struct{}{} // one load, of 1,024
+	var ds []Delivery
+	poll(t, "deliveries", func() bool { ds = f.m.Take(&c.Consumer, ds); return len(ds) == 3 })
 	equal(t, "sent", f.m.Sent(), Sent{High: 1024, First: 2500, Before: 3001})
+	f.settle(c, 1)
+	equal(t, "sent", f.m.Sent(), Sent{High: 1024, First: 2499, Before: 3001})
+	f.detach(c)
+	equal(t, "sent", f.m.Sent(), Sent{High: 1024, First: 2499, Before: 3001})
+	close(gate)
+}
+
+func TestTheCountsFoundAtStartGiveWayToThePages(t *testing.T) {
+	for _, off := range []int{-3, 5} {
+		f := setup(t, queue)
+		f.publish(100)
+		f.store.fold()
+		f.store = f.store.restart()
+		st := f.store.state(f.id)
+		st.Lanes[0].Count += uint64(off)
+		st.Lanes[0].Bytes += int64(off) * 10
+		f.m = Restore(f.store, f.host, st, Sent{}, f.policy)
+		c := f.attach(&consumer{})
+		f.settle(c, keys(f.expectTake(c, span(1, 100)))...)
+		f.expectEmpty()
+	}
 }
 
 func TestReleasedEntriesComeBackAsReleasedAfterARestart(t *testing.T) {

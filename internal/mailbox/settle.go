@@ -41,7 +41,7 @@ func (m *Mailbox) flightOf(c *Consumer, key uint64) *flight {
 	if f == nil && m.policy.Identifiers > 0 {
 		return m.adoptLocked(c, key)
 	}
-	if f == nil || f.settled || f.consumer != c || !f.sent {
+	if f == nil || f.settled || f.consumer != c || !f.sent() {
 		return nil
 	}
 	return f
@@ -80,7 +80,7 @@ func (m *Mailbox) adoptLocked(c *Consumer, key uint64) *flight {
 func (m *Mailbox) settledLocked(b *store.Batch, key uint64, f *flight) {
 	m.memory -= f.memory()
 	f.Message = nil
-	if !f.durable {
+	if !f.durable() {
 		m.freeLocked(key)
 		return
 	}
@@ -116,17 +116,17 @@ func (m *Mailbox) Release(b *store.Batch, c *Consumer, key uint64) (store.LSN, b
 		return 0, false
 	}
 	if f.Released {
-		return f.lsn, true
+		return f.lsn(), true
 	}
 	m.memory -= f.memory()
-	if f.durable {
+	if f.durable() {
 		b.Release(m.id, f.Priority, f.Seq, store.Cost(f.Message))
-		f.lsn = b.LSN()
+		f.setLSN(b.LSN())
 		m.store.Notify(&m.waiter) // if it comes back it may go on when this is on disk
 	}
 	f.Released, f.Message = true, nil
 	m.memory += f.memory()
-	return f.lsn, true
+	return f.lsn(), true
 }
 
 // InFlight describes the entry in flight at c under key; false if there is none. MQTT servers look at
@@ -155,7 +155,7 @@ func (m *Mailbox) Requeue(b *store.Batch, c *Consumer, keys []uint64) int {
 		n++
 		if m.policy.CountDeliveries {
 			f.Deliveries++
-			if f.durable {
+			if f.durable() {
 				b.Deliveries(m.id, f.Priority, f.Seq, f.Deliveries)
 			}
 		}

@@ -153,18 +153,33 @@ func TestLateKeysAfterATakeoverAreIgnored(t *testing.T) {
 }
 
 func TestWhatTheOldConnectionSettledHoldsKeyAndCreditUntilItIsOnDisk(t *testing.T) {
+	for _, identifiers := range []uint64{2, 65535} {
+		p := session
+		p.Identifiers = identifiers
+		f := setup(t, p)
+		old := f.attach(&consumer{Consumer: Consumer{Credit: 2}})
+		f.publish(4)
+		f.settle(old, keys(f.take(old))...)
+		f.m.Detach(&old.Consumer)
+		c := f.attach(&consumer{Consumer: Consumer{Credit: 2}})
+		f.expectTake(c, "")
+		f.store.flush()
+		f.expectTake(c, "3 4")
+	}
+}
+
+func TestAnEntrySettledBeforeItsResendIsNotTakenForTheNextOfItsKey(t *testing.T) {
 	p := session
-	p.Identifiers = 2
+	p.Identifiers = 3
 	f := setup(t, p)
-	old := f.attach(&consumer{Consumer: Consumer{Credit: 2}})
+	old := f.attach(&consumer{Consumer: Consumer{Credit: 3}})
 	f.publish(4)
 	f.take(old)
-	f.settle(old, 1, 0)
 	f.m.Detach(&old.Consumer)
-	c := f.attach(&consumer{Consumer: Consumer{Credit: 2}})
-	f.expectTake(c, "")
-	f.store.flush()
-	f.expectTake(c, "3 4")
+	c := f.attach(&consumer{Consumer: Consumer{Credit: 3}})
+	equal(t, "settled", f.settle(c, 1), 1)
+	f.store.flush() // 4, of the same key, is assigned behind 1, 2 and 3
+	f.expectTake(c, "2+ 3+ 4")
 }
 
 func TestAReleasedEntryStaysUnderItsKeyUntilItIsSettled(t *testing.T) {

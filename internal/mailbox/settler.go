@@ -42,7 +42,7 @@ func (s *settler) extends(l *lane, it *item) bool {
 
 // add settles an entry.
 func (s *settler) add(l *lane, it *item) {
-	if !it.durable {
+	if !it.durable() {
 		return
 	}
 	if !s.extends(l, it) {

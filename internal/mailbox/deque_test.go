@@ -1,0 +1,10 @@
+package mailbox
+
+import (
+	"testing"
+	"unsafe"
+)
+
+func TestAnItemIsOneCacheLine(t *testing.T) {
+	equal(t, "bytes", unsafe.Sizeof(item{}), 64)
+}
