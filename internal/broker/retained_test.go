@@ -127,7 +127,6 @@ func TestAWalkOverRetainedMessagesLosesAndDoublesNothingAcrossCrashes(t *testing
 		if step%4 == 3 {
 			f.crash([]func(fs *disk) *disk{kill, cut}[step/4%2])
 			sub = f.connect("sub", window(50))
-			client.reconnect()
 		}
 	}
 	for payload, times := range client.got {

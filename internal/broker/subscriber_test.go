@@ -21,17 +21,38 @@ func newSubscriber() *subscriber {
 
 func (s *subscriber) count() int { return len(s.got) }
 
-// reconnect: what it holds it still holds.
-func (s *subscriber) reconnect() {}
+// handleOrLose is handle on a connection that may be taken over at any time: then the packet is read and its
+// answers are lost.
+func (s *subscriber) handleOrLose(t testing.TB, c *conn, d mailbox.Delivery) {
+	if !d.Released {
+		s.deliver(d)
+		lsn, ok, err := c.Release(d.Key)
+		if err != nil {
+			t.Error(err)
+		}
+		if !ok {
+			return
+		}
+		c.f.flushed(lsn)
+	}
+	delete(s.held, d.Key)
+	if err := c.Settle([]uint64{d.Key}); err != nil {
+		t.Error(err)
+	}
+}
+
+func (s *subscriber) deliver(d mailbox.Delivery) {
+	if !s.held[d.Key] {
+		s.held[d.Key] = true
+		s.got[string(d.Message.Payload)]++
+	}
+}
 
 // handle reads a packet and answers all of the handshake at once.
 func (s *subscriber) handle(t testing.TB, c *conn, d mailbox.Delivery) {
 	t.Helper()
 	if !d.Released {
-		if !s.held[d.Key] {
-			s.held[d.Key] = true
-			s.got[string(d.Message.Payload)]++
-		}
+		s.deliver(d)
 		lsn, ok, err := c.Release(d.Key)
 		if err != nil || !ok {
 			t.Fatalf("PUBREC for %d: %v, %v", d.Key, ok, err)
