@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"emanet/internal/disk"
+	"emanet/internal/disk/powercut"
 )
 
 // BenchmarkLoneRecord appends one 100-byte record and waits for its flush, beside a bare
@@ -122,6 +123,42 @@ func BenchmarkManyAppenders(b *testing.B) {
 			s := j.Stats()
 			b.ReportMetric(float64(s.Records)/float64(s.Groups), "rec/flush")
 		})
+	}
+}
+
+// BenchmarkAppend is what one record costs under the append lock: the flush is held meanwhile.
+func BenchmarkAppend(b *testing.B) {
+	fsys := powercut.New(1)
+	if err := fsys.MkdirAll("/data"); err != nil {
+		b.Fatal(err)
+	}
+	j := mustStart(b, "/data/j", Options{FS: fsys, SegmentBytes: 32 << 20, Segments: 4, UnflushedMax: 30 << 20})
+	defer mustClose(b, j)
+	payload := bytes.Repeat([]byte{'r'}, 100)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for left := b.N; left > 0; left -= 50_000 {
+		b.StopTimer()
+		reached, release := hold(fsys)
+		mustAppendOnly(b, j, payload)
+		<-reached
+		b.StartTimer()
+		for range min(left, 50_000) {
+			mustAppendOnly(b, j, payload)
+		}
+		b.StopTimer()
+		release()
+		awaitFlush(j)
+		fsys.SetHook(nil)
+		if err := j.Release(j.Flushed()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func mustAppendOnly(b *testing.B, j *Journal, payload []byte) {
+	if _, err := appendRecord(j, Publish, payload); err != nil {
+		b.Fatal(err)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 //
 // EMANET_TEST_POWERCUTS sets the number of rounds.
 func TestNothingFlushedIsLostAndNothingIsInventedByPowerCutsAndKills(t *testing.T) {
+	t.Parallel()
 	rounds := 200
 	if s := os.Getenv("EMANET_TEST_POWERCUTS"); s != "" {
 		var err error

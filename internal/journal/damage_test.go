@@ -66,6 +66,7 @@ func found(t *testing.T, dir string) ([]record, *CorruptError) {
 }
 
 func TestABitFlippedAnywhereIsDetectedOrHarmless(t *testing.T) {
+	t.Parallel()
 	fsys, o := onDisk(t)
 	var want []record
 	j := mustStart(t, "/data/j", o)
@@ -177,8 +178,10 @@ var damages = map[string]struct {
 }
 
 func TestDamageIsRefusedNamingFileAndOffset(t *testing.T) {
+	t.Parallel()
 	for name, c := range damages {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			written(t, dir)
 			c.damage(t, dir)
@@ -195,6 +198,7 @@ func TestDamageIsRefusedNamingFileAndOffset(t *testing.T) {
 }
 
 func TestANewerFormatIsRefusedByName(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	written(t, dir)
 	editFile(t, filepath.Join(dir, "head"), func(b []byte) { b[8], b[headStride+8] = 2, 2 })
@@ -204,6 +208,7 @@ func TestANewerFormatIsRefusedByName(t *testing.T) {
 }
 
 func TestATornLastGroupIsCutOffAndItsLSNsAreNotGivenOutAgain(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	j := mustStart(t, dir, small())
 	first := mustAppend(t, j, "first")
@@ -227,6 +232,7 @@ func TestATornLastGroupIsCutOffAndItsLSNsAreNotGivenOutAgain(t *testing.T) {
 }
 
 func TestStaleBytesOfARecycledSegmentPassForNothing(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	j := mustStart(t, dir, small())
 	var want []record
@@ -286,6 +292,7 @@ func hostile(size int, next LSN) []byte {
 }
 
 func TestAHostilePayloadPassesForNothingWhateverIsTornOrDamaged(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	j := mustStart(t, dir, small())
 	mustAppend(t, j, "first")
@@ -315,6 +322,7 @@ func TestAHostilePayloadPassesForNothingWhateverIsTornOrDamaged(t *testing.T) {
 }
 
 func TestAPayloadThatKnewTheSaltWouldPass(t *testing.T) {
+	t.Parallel()
 	// The proof that the test above can fail: with the salt the search does find the crafted group.
 	s := newSeal([16]byte{})
 	if at := s.findGroup(hostile(3000, 5), 0, 1); at != 0 {

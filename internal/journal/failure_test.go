@@ -10,6 +10,7 @@ import (
 )
 
 func TestAFailedWriteOrFlushEndsTheJournalForGood(t *testing.T) {
+	t.Parallel()
 	for kind, fault := range map[powercut.Kind]error{
 		powercut.Sync:  errors.New("input/output error"),
 		powercut.Write: disk.ErrNoSpace,
@@ -61,6 +62,7 @@ func TestAFailedWriteOrFlushEndsTheJournalForGood(t *testing.T) {
 }
 
 func TestGroupsBehindAFailedFlushGetNoNotificationEither(t *testing.T) {
+	t.Parallel()
 	fsys, o := onDisk(t)
 	failed := make(chan struct{})
 	o.OnFail = func(error) { close(failed) }
@@ -103,6 +105,7 @@ func TestGroupsBehindAFailedFlushGetNoNotificationEither(t *testing.T) {
 }
 
 func TestAFailedHeadWriteAtAReleaseFailsTheJournal(t *testing.T) {
+	t.Parallel()
 	fsys, o := onDisk(t)
 	failures := 0
 	o.OnFail = func(error) { failures++ }
@@ -127,6 +130,7 @@ func TestAFailedHeadWriteAtAReleaseFailsTheJournal(t *testing.T) {
 }
 
 func TestAFullDiskAtTheFirstStartIsToldAndLeavesADirectoryThatOpensLater(t *testing.T) {
+	t.Parallel()
 	fsys, o := onDisk(t)
 	fsys.SetQuota(20_000) // the head and two segments of four
 	if _, err := Open("/data/j", o); !errors.Is(err, disk.ErrNoSpace) {
@@ -148,6 +152,7 @@ func TestAFullDiskAtTheFirstStartIsToldAndLeavesADirectoryThatOpensLater(t *test
 }
 
 func TestAGroupIsOneWriteAndOneFlush(t *testing.T) {
+	t.Parallel()
 	fsys, o := onDisk(t)
 	j := mustStart(t, "/data/j", o)
 	defer mustClose(t, j)
@@ -172,6 +177,7 @@ func TestAGroupIsOneWriteAndOneFlush(t *testing.T) {
 }
 
 func TestTheNextGroupIsNotWrittenBeforeTheFlushHasReturned(t *testing.T) {
+	t.Parallel()
 	fsys, o := onDisk(t)
 	j := mustStart(t, "/data/j", o)
 	var flushing, overlaps atomic.Int32
@@ -210,6 +216,7 @@ func TestTheNextGroupIsNotWrittenBeforeTheFlushHasReturned(t *testing.T) {
 }
 
 func TestAWaiterIsCalledOncePerGroupInOrderOfLSN(t *testing.T) {
+	t.Parallel()
 	fsys, o := onDisk(t)
 	j := mustStart(t, "/data/j", o)
 	reached, release := hold(fsys)
@@ -240,6 +247,7 @@ func TestAWaiterIsCalledOncePerGroupInOrderOfLSN(t *testing.T) {
 }
 
 func TestCloseFlushesWhatWasAppendedAndRefusesMore(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	j := mustStart(t, dir, small())
 	told := false
@@ -263,6 +271,7 @@ func TestCloseFlushesWhatWasAppendedAndRefusesMore(t *testing.T) {
 }
 
 func TestAFailedFlushDoesNotComeBackAsAFlushedRecord(t *testing.T) {
+	t.Parallel()
 	// The page cache may still show the group whose flush failed. The next process finds it, and
 	// must write it again before it counts: the medium never had it.
 	for seed := range uint64(40) {

@@ -7,6 +7,7 @@ import (
 )
 
 func TestARecordsChecksumIsCRC32COverSaltLSNLengthAndPayload(t *testing.T) {
+	t.Parallel()
 	s := newSeal([16]byte{1, 2, 3, 15: 9})
 	b := append(binary.LittleEndian.AppendUint32(nil, 5), "hello"...)
 	for _, lsn := range []LSN{1, 0xff00, 1<<63 + 77} {

@@ -115,6 +115,7 @@ func wantRecords(t testing.TB, got, want []record) {
 }
 
 func TestRecordsAreReadBackInOrderAlsoAfterAReopen(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	j := mustStart(t, dir, small())
 	var want []record
@@ -140,6 +141,7 @@ func TestRecordsAreReadBackInOrderAlsoAfterAReopen(t *testing.T) {
 }
 
 func TestASecondJournalOnTheSameDirectoryIsRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	j := mustOpen(t, dir, small())
 	if _, err := Open(dir, small()); !errors.Is(err, disk.ErrLocked) {

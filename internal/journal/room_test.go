@@ -39,6 +39,7 @@ func fill(t *testing.T, j *Journal, c Class) (n int, last LSN) {
 }
 
 func TestTheLastQuarterIsReservedForControlRecords(t *testing.T) {
+	t.Parallel()
 	j := mustStart(t, t.TempDir(), small())
 	defer mustClose(t, j)
 	published, _ := fill(t, j, Publish)
@@ -59,6 +60,7 @@ func TestTheLastQuarterIsReservedForControlRecords(t *testing.T) {
 }
 
 func TestSegmentsAreRecycledUnderPressureAndTheFilesStayTheSame(t *testing.T) {
+	t.Parallel()
 	fsys, o := onDisk(t)
 	j := mustStart(t, "/data/j", o)
 	before := fsys.Tree()
@@ -92,6 +94,7 @@ func TestSegmentsAreRecycledUnderPressureAndTheFilesStayTheSame(t *testing.T) {
 }
 
 func TestNothingIsRecycledBeforeItIsReleased(t *testing.T) {
+	t.Parallel()
 	j := mustStart(t, t.TempDir(), small())
 	defer mustClose(t, j)
 	n, last := fill(t, j, Control)
@@ -107,6 +110,7 @@ func TestNothingIsRecycledBeforeItIsReleased(t *testing.T) {
 }
 
 func TestAReaderOfReleasedRecordsIsToldSo(t *testing.T) {
+	t.Parallel()
 	j := mustStart(t, t.TempDir(), small())
 	defer mustClose(t, j)
 	_, last := fill(t, j, Control)
@@ -123,6 +127,7 @@ func TestAReaderOfReleasedRecordsIsToldSo(t *testing.T) {
 }
 
 func TestAReaderWhoseSegmentIsRecycledWhileItReadsIsToldSo(t *testing.T) {
+	t.Parallel()
 	fsys, o := onDisk(t)
 	j := mustStart(t, "/data/j", o)
 	defer mustClose(t, j)
@@ -147,6 +152,7 @@ func TestAReaderWhoseSegmentIsRecycledWhileItReadsIsToldSo(t *testing.T) {
 }
 
 func TestAReaderFollowsTheFlushesWhileSegmentsAreRecycled(t *testing.T) {
+	t.Parallel()
 	j := mustStart(t, t.TempDir(), small())
 	defer mustClose(t, j)
 	var want, got []record
@@ -183,6 +189,7 @@ func hold(fsys *powercut.FS) (reached <-chan struct{}, release func()) {
 }
 
 func TestPublishIsRefusedAtTheUnflushedCapAndToldWhenThereIsRoom(t *testing.T) {
+	t.Parallel()
 	fsys, o := onDisk(t)
 	o.UnflushedMax = 1000
 	j := mustStart(t, "/data/j", o)
@@ -225,6 +232,7 @@ func TestPublishIsRefusedAtTheUnflushedCapAndToldWhenThereIsRoom(t *testing.T) {
 }
 
 func TestOneRefusedForAFullJournalIsToldOfTheRelease(t *testing.T) {
+	t.Parallel()
 	j := mustStart(t, t.TempDir(), small())
 	defer mustClose(t, j)
 	_, last := fill(t, j, Publish)
@@ -242,6 +250,7 @@ func TestOneRefusedForAFullJournalIsToldOfTheRelease(t *testing.T) {
 }
 
 func TestARecordLargerThanASegmentIsRefusedByItsSize(t *testing.T) {
+	t.Parallel()
 	j := mustStart(t, t.TempDir(), small())
 	defer mustClose(t, j)
 	if _, err := j.Begin(Control, j.MaxRecord()+1); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "3977 bytes, at most 3976") {
@@ -254,6 +263,7 @@ func TestARecordLargerThanASegmentIsRefusedByItsSize(t *testing.T) {
 }
 
 func TestAnAbortedRecordLeavesNothing(t *testing.T) {
+	t.Parallel()
 	j := mustStart(t, t.TempDir(), small())
 	defer mustClose(t, j)
 	var want []record
@@ -275,6 +285,7 @@ func TestAnAbortedRecordLeavesNothing(t *testing.T) {
 }
 
 func TestTheNumberOfSegmentsGrowsAndShrinksAndTheirSizeStays(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	j := mustStart(t, dir, small())
 	last := mustAppend(t, j, "one")
@@ -316,6 +327,7 @@ func TestTheNumberOfSegmentsGrowsAndShrinksAndTheirSizeStays(t *testing.T) {
 }
 
 func TestOptionsOutOfRangeAreRefusedByName(t *testing.T) {
+	t.Parallel()
 	for _, o := range []Options{{Segments: 3}, {SegmentBytes: 4097}, {SegmentBytes: 1 << 40}, {UnflushedMax: -1}} {
 		if _, err := Open(t.TempDir(), o); err == nil || !strings.Contains(err.Error(), "journal") {
 			t.Errorf("%+v gets %v", o, err)

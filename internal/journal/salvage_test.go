@@ -60,6 +60,7 @@ func reported(j *Journal, lsn LSN) bool {
 }
 
 func TestSalvageKeepsWhatIsWholeBeforeAndAfterTheDamage(t *testing.T) {
+	t.Parallel()
 	// Eight groups of one record fill a segment; 25 records in all.
 	group := func(i int) int { return segmentHeaderLen + i*472 }
 	for name, c := range map[string]struct {
@@ -79,6 +80,7 @@ func TestSalvageKeepsWhatIsWholeBeforeAndAfterTheDamage(t *testing.T) {
 		"the last group's body": {"0003.seg", func(b []byte) { b[group(0)+90] ^= 1 }, func(i int) bool { return i == 24 }},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			j := mustStart(t, dir, small())
 			var want []record
@@ -114,11 +116,13 @@ func garble(b []byte) {
 }
 
 func TestSalvageWithoutAHeadTakesTheSaltFromTheSegments(t *testing.T) {
+	t.Parallel()
 	for name, damage := range map[string]func(t *testing.T, head string){
 		"zeroed":  func(t *testing.T, head string) { mustWriteFile(t, head, make([]byte, headFileLen)) },
 		"missing": func(t *testing.T, head string) { _ = os.Remove(head) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			want := written(t, dir)
 			damage(t, filepath.Join(dir, headName))
@@ -128,6 +132,7 @@ func TestSalvageWithoutAHeadTakesTheSaltFromTheSegments(t *testing.T) {
 }
 
 func TestSalvageReplacesAMissingSegment(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	want := written(t, dir)
 	if err := os.Remove(filepath.Join(dir, "0001.seg")); err != nil {
@@ -137,6 +142,7 @@ func TestSalvageReplacesAMissingSegment(t *testing.T) {
 }
 
 func TestSalvageKeepsTheWholeRecordsOfADamagedGroup(t *testing.T) {
+	t.Parallel()
 	fsys, o := onDisk(t)
 	j := mustStart(t, "/data/j", o)
 	reached, release := hold(fsys)
@@ -174,6 +180,7 @@ func appendMany(t *testing.T, j *Journal, n int) (list []record) {
 }
 
 func TestSalvageOfRandomDamageInventsNothingAndReportsWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		fsys := powercut.New(seed)
@@ -223,6 +230,7 @@ func TestSalvageOfRandomDamageInventsNothingAndReportsWhatIsMissing(t *testing.T
 }
 
 func TestSalvageOnAFullDiskStillStarts(t *testing.T) {
+	t.Parallel()
 	fsys, o := onDisk(t)
 	j := mustStart(t, "/data/j", o)
 	appendMany(t, j, 3)
