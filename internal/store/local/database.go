@@ -116,6 +116,7 @@ func (d *database) open() error {
 	if d.writer, err = newWriter(d.conn, d.opt.geometry, d.opt.Logger); err != nil {
 		return err
 	}
+	d.writer.beforeCommit = d.extend
 	if d.freePages, err = prepare(d.conn, `PRAGMA freelist_count`); err != nil {
 		return err
 	}

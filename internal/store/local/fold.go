@@ -195,6 +195,9 @@ func (f *folder) foldAll(upTo store.LSN) error {
 // foldOnce is one transaction.
 func (f *folder) foldOnce(upTo store.LSN) (full bool, err error) {
 	start := time.Now()
+	if !f.db.roomy && f.db.walBytes > 0 {
+		f.checkpoint(0) // without a ballast the transaction gets all the room that the WAL has
+	}
 	if err := f.db.walRoom(); err != nil {
 		f.store.raise(alarmWAL, err)
 		return false, err
@@ -247,10 +250,10 @@ func (f *folder) checkpoint(from int64) {
 	}
 	err := f.db.checkpoint()
 	if err != nil {
-		f.spaceTrouble(err)
 		err = fmt.Errorf("checkpoint of broker.db fails and is tried again: %w", err)
 	}
 	f.store.raise(alarmCheckpoint, err)
+	f.spaceTrouble(err)
 }
 
 // letGo recycles journal segments. After a start nothing is recycled until one full checkpoint went
@@ -295,14 +298,15 @@ const vacuumTime = 50 * time.Millisecond
 
 // spaceTrouble gives up the ballast when err says that the disk is full.
 func (f *folder) spaceTrouble(err error) {
-	if !isNoSpace(err) {
+	if err == nil || !isNoSpace(err) {
 		return
 	}
 	f.noSpace = true
 	gone, derr := f.db.dropBallast()
 	f.store.raise(alarmSpace, errors.Join(errors.New("no space left on the device"), derr))
 	if gone {
-		f.retryAt = time.Now() // at once, with the room this made
+		// The room this made is for what is in the WAL: then that starts over, in the room it has.
+		f.checkpoint(0)
 	}
 }
 

@@ -40,7 +40,7 @@ type Options struct {
 	// FoldBytes of unfolded journal fold earlier; it also bounds a transaction. Default a 32nd of the journal.
 	FoldBytes int
 	// WALBytes is the room that broker.db-wal has from the start, so that settlements fold on a full disk, and
-	// BallastBytes that of the file given up when space runs out. Default an 8th of the journal each.
+	// BallastBytes that of the file given up when space runs out, no smaller. Default an 8th of the journal.
 	WALBytes, BallastBytes int64
 	// WALMax is from when on folding waits for whoever holds up the checkpoint. Default 8 times WALBytes.
 	WALMax int64
@@ -76,9 +76,8 @@ func (o *Options) complete() {
 	if o.WALBytes == 0 {
 		o.WALBytes = max(total/8, 1<<20)
 	}
-	if o.BallastBytes == 0 {
-		o.BallastBytes = o.WALBytes
-	}
+	// Given up, the ballast must take what is in the WAL and makes broker.db grow.
+	o.BallastBytes = max(o.BallastBytes, o.WALBytes)
 	if o.WALMax == 0 {
 		o.WALMax = 8 * o.WALBytes
 	}

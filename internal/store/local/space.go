@@ -165,6 +165,30 @@ func (d *database) growWAL() error {
 	return nil
 }
 
+// extend gives broker.db the bytes of all its pages while there is no ballast, so that what a commit puts
+// into the WAL can always be checkpointed, and the WAL start over. With a ballast that is what it is for.
+func (d *database) extend() error {
+	if d.roomy {
+		return nil
+	}
+	pages, err := number(d.allPages)
+	if err != nil {
+		return err
+	}
+	f, err := d.opt.FS.OpenFile(d.path, 0)
+	if err != nil {
+		return fmt.Errorf("extend %s: %w", d.path, err)
+	}
+	size, err := f.Size()
+	if err == nil {
+		err = disk.Zero(f, size, pages*sqlitePage)
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("extend %s: %w", d.path, err)
+	}
+	return nil
+}
+
 // isNoSpace tells a full disk from other errors.
 func isNoSpace(err error) bool {
 	return errors.Is(err, sqlite3.FULL) || errors.Is(err, disk.ErrNoSpace)

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func small() local.Options {
 	return local.Options{
 		Journal:  journal.Options{SegmentBytes: 256 << 10, Segments: 8},
-		WALBytes: 256 << 10, BallastBytes: 64 << 10, FoldEvery: 20 * time.Millisecond,
+		WALBytes: 512 << 10, FoldEvery: 20 * time.Millisecond,
 	}
 }
 

@@ -34,7 +34,9 @@ type writer struct {
 	stmt   writerStatements
 	refs   []refChange // of the transaction that is open
 	budget int         // entry pages left to it
-	strays uint64      // references and entries that were not where they should be
+	// beforeCommit may still call the transaction off.
+	beforeCommit func() error
+	strays       uint64 // references and entries that were not where they should be
 
 	entries  entryWriter // scratch
 	messages messageWriter
@@ -124,6 +126,9 @@ func (w *writer) write(n *net) (more bool, err error) {
 	}
 	w.refs, w.budget = w.refs[:0], w.geo.settleBudget
 	more, err = w.writeOpen(n)
+	if err == nil && w.beforeCommit != nil {
+		err = w.beforeCommit()
+	}
 	if err == nil {
 		err = w.stmt.commit.exec()
 	}
