@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"emanet/internal/disk/powercut"
 )
 
 // written makes a journal of three segments in use, closed, and answers what is in it.
@@ -228,6 +230,42 @@ func TestATornLastGroupIsCutOffAndItsLSNsAreNotGivenOutAgain(t *testing.T) {
 			t.Fatalf("LSN %d after a torn group up to %d", lsn, torn)
 		}
 		mustClose(t, j)
+	}
+}
+
+// A torn group whose missing bytes arrive later, with the equally torn write of another group of
+// the same content, must not come to life: that start has gone on without it.
+func TestATornGroupIsNotMadeWholeByTheRemainsOfALaterOne(t *testing.T) {
+	t.Parallel()
+	fsys, o := onDisk(t)
+	j := mustStart(t, "/data/j", o)
+	mustAppend(t, j, "first")
+	end := j.ring.live[0].end
+	reached, release := hold(fsys)
+	if _, err := appendRecord(j, Control, []byte(strings.Repeat("t", 1000))); err != nil {
+		t.Fatal(err)
+	}
+	<-reached
+	o.FS = fsys.Kill() // written, not flushed; then torn as below
+	release()
+	_ = j.Close() // of a dead process
+	fsys = o.FS.(*powercut.FS)
+	var tail []byte
+	damage := func(edit func(b []byte)) {
+		if err := fsys.Damage("/data/j/0000.seg", edit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	damage(func(b []byte) {
+		tail = bytes.Clone(b[end+500 : end+1100])
+		clear(b[end+500 : end+1100])
+	})
+	mustClose(t, mustStart(t, "/data/j", o))
+	damage(func(b []byte) { copy(b[end+500:], tail) })
+	j = mustOpen(t, "/data/j", o)
+	defer mustClose(t, j)
+	if got := readAll(t, j, 0); len(got) != 1 {
+		t.Fatalf("%d records, want the first alone", len(got))
 	}
 }
 
