@@ -106,6 +106,10 @@ func TestAFullDiskStopsPublishesAndLosesNothing(t *testing.T) {
 	doomed.Subscribe(To("doomed", 1))
 	doomed.Disconnect()
 
+	Eventually(t, "the reserve for a full disk is set aside", func() bool {
+		_, err := os.Stat(filepath.Join(b.Data(), "ballast"))
+		return err == nil
+	})
 	free := fill(t, disk)
 	acked := publishUntilStalled(t, b, strings.Repeat("x", 500))
 	select {
