@@ -125,6 +125,7 @@ func (m *Mailbox) Release(b *store.Batch, c *Consumer, key uint64) (store.LSN, b
 		m.store.Notify(&m.waiter) // if it comes back it may go on when this is on disk
 	}
 	f.Released, f.Message = true, nil
+	f.taken = true // assigned again and not taken yet: Take must not give it out beside the answer to this (ADR 0002, R8)
 	m.memory += f.memory()
 	return f.lsn(), true
 }
