@@ -1,5 +1,7 @@
 package mailbox
 
+import "sync"
+
 // chunkLen is how many items one allocation of a deque holds: large enough that the cost per entry
 // vanishes, and one short of 8 KiB, for the allocator adds a header. The first chunk of a mailbox is small,
 // for most mailboxes hold little.
@@ -8,6 +10,18 @@ const chunkLen = 127
 // keptChunk is the capacity up to which an empty deque keeps its last chunk: a mailbox that runs empty all
 // the time allocates nothing, and a hundred thousand idle ones hold little.
 const keptChunk = 16
+
+// chunks are pooled: a mailbox at its bound, or with a steady backlog, allocates nothing.
+var chunks = sync.Pool{New: func() any { return new([chunkLen]item) }}
+
+func newChunk() []item { return chunks.Get().(*[chunkLen]item)[:0] }
+
+// freeChunk takes a chunk whose items were all popped, and so cleared.
+func freeChunk(c []item) {
+	if cap(c) == chunkLen {
+		chunks.Put((*[chunkLen]item)(c[:chunkLen]))
+	}
+}
 
 // deque is a list of chunks. Its zero value is empty.
 type deque struct {
@@ -24,8 +38,8 @@ func (d *deque) pushBack(it item) {
 	case last < 0:
 		d.chunks = append(d.chunks, make([]item, 0, 4))
 		last = 0
-	case len(d.chunks[last]) >= chunkLen:
-		d.chunks = append(d.chunks, make([]item, 0, chunkLen))
+	case len(d.chunks[last]) == cap(d.chunks[last]) && len(d.chunks[last]) >= keptChunk:
+		d.chunks = append(d.chunks, newChunk())
 		last++
 	}
 	d.chunks[last] = append(d.chunks[last], it)
@@ -87,13 +101,15 @@ func (d *deque) popBack() item {
 func (d *deque) dropChunk() {
 	d.off = 0
 	if len(d.chunks) == 1 {
-		if cap(d.chunks[0]) > keptChunk {
+		if cap(d.chunks[0]) > 2*keptChunk { // the small ones grow to a little over keptChunk
+			freeChunk(d.chunks[0])
 			d.chunks = nil
 			return
 		}
 		d.chunks[0] = d.chunks[0][:0]
 		return
 	}
+	freeChunk(d.chunks[0])
 	d.chunks[0] = nil
 	d.chunks = d.chunks[1:]
 }

@@ -134,6 +134,12 @@ func (s *fakeStore) ReadEntries(mailbox uint64, priority uint8, after, before ui
 	return found, nil
 }
 
+func (s *fakeStore) readCount() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reads
+}
+
 // live lists the seqs of a mailbox's entries as of the last commit, ascending.
 func (s *fakeStore) live(mailbox uint64) []uint64 {
 	s.mu.Lock()

@@ -117,15 +117,15 @@ func (f *fixture) take(c *consumer) []Delivery {
 	}
 }
 
-// settleDown waits until nothing is being read and all that may be assigned is.
+// settleDown waits until nothing is being read and all that may be assigned is: a Wake that starts no load
+// has done all there is to do.
 func (f *fixture) settleDown() {
 	for range 1_000_000 {
 		f.waitLoad()
+		reads := f.store.readCount()
 		f.m.Wake()
-		f.m.mu.Lock()
-		idle := f.m.loading == nil
-		f.m.mu.Unlock()
-		if idle {
+		f.waitLoad()
+		if f.store.readCount() == reads {
 			return
 		}
 	}

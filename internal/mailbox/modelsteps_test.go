@@ -31,6 +31,7 @@ func (r *modelRun) stepRelease(rt *rapid.T) {
 		equal(rt, "released", ok, true)
 		if !e.released {
 			e.released, e.releasedAt, e.lsn = true, r.store.last, r.store.last
+			e.taken = true // whoever released it answers
 		}
 		if e.consumer == nil {
 			e.consumer, e.taken = c, true
