@@ -70,13 +70,16 @@ func (r *ring) addSlot() error {
 	if err := r.fs.Remove(name); err != nil && !errors.Is(err, disk.ErrNotExist) {
 		return err
 	}
-	f, err := disk.Preallocate(r.fs, name, r.bytes)
+	f, err := r.fs.OpenFile(name, disk.Create|disk.Exclusive)
 	if err != nil {
-		return errors.Join(err, ignoreNotExist(r.fs.Remove(name)))
+		return err
 	}
 	var b [segmentHeaderLen]byte
 	r.seal.putSegmentHeader(b[:], segmentHeader{slot: uint32(slot), bytes: r.bytes})
-	_, err = f.WriteAt(b[:], 0)
+	err = disk.Zero(f, 0, r.bytes)
+	if err == nil {
+		_, err = f.WriteAt(b[:], 0)
+	}
 	if err == nil {
 		err = f.Sync()
 	}
