@@ -14,32 +14,30 @@ import (
 	"emanet/internal/store"
 )
 
-// conn is one connection. Its reader goroutine runs run; its writer (out.go) comes and goes. Fields belong
+// conn is one connection. Its reader goroutine runs run; its writer (writer.go) comes and goes. Fields belong
 // to the reader but where said.
 type conn struct {
 	server *Server
 	in     input
 	nc     net.Conn
 
-	version    mqttwire.Version // set before the first answer, constant then
-	clientID   string
-	client     *broker.Client // nil until the session is attached; constant then
-	maxOut     uint32         // the client's Maximum Packet Size, 0 for none
-	expiry     uint32         // seconds, as granted
-	problemOff bool           // the client does not want reason strings ([MQTT-3.1.2-29])
-	idle       time.Duration  // silence that ends the connection; 0: any is fine
-	lastRead   time.Time      // when the keep-alive began anew
-	progress   int            // bytes read since
-	goodbye    broker.Goodbye
-	settled    []uint64 // delivery keys settled in this burst
-	scratch    scratch
+	version  mqttwire.Version // set before the first answer, constant then
+	clientID string
+	client   *broker.Client // nil until the session is attached; constant then
+	maxOut   uint32         // the client's Maximum Packet Size, 0 for none
+	expiry   uint32         // seconds, as granted
+	idle     time.Duration  // silence that ends the connection; 0: any is fine
+	lastRead time.Time      // when the keep-alive began anew
+	progress int            // bytes read since
+	goodbye  broker.Goodbye
+	settled  []uint64 // delivery keys settled in this burst
+	scratch  scratch
 
 	// publishing is held while a publish is taken in: by the reader, or by whoever goes on with held ones.
 	publishing sync.Mutex
 	held       []heldPublish // publishes that wait for room in the store, in order
-	heldBytes  int
-	heldRoom   *sync.Cond // told when held has become shorter, or nobody is to wait for it
-	heldLost   bool       // what is held will not be taken in any more
+	heldLost   bool          // what is held will not be taken in any more
+	warned     bool          // of a reserved topic
 	room       store.RoomWaiter
 
 	inbound atomic.Int32 // QoS 1 and 2 publishes of the client whose handshake is not over
@@ -79,7 +77,6 @@ var errLeave = errors.New("the client disconnected")
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{server: s, nc: nc}
 	c.in.init(nc)
-	c.heldRoom = sync.NewCond(&c.publishing)
 	c.room = store.RoomWaiter{Class: store.Publish, F: func() { go c.resumeHeld() }}
 	c.out.init(c)
 	return c
@@ -95,22 +92,24 @@ func (c *conn) run() {
 	// back at once, and a takeover would send its will.
 	left := errors.Is(err, errLeave)
 	if !left {
-		c.noteEnd(err)
+		c.endFor(err)
 	}
 	if c.client != nil {
 		c.awaitHeld()
 		c.detach()
 	}
 	if left {
-		c.noteEnd(err)
+		c.endFor(err)
 	}
 	c.out.finish()
 	c.in.release()
+	c.noteEnd()
 }
 
-// detach leaves the session. What the last burst settled is settled all the same.
+// detach leaves the session. What the last burst settled is settled all the same, unless the store has no
+// room just now: the client gets it once more.
 func (c *conn) detach() {
-	if err := c.settle(); err != nil {
+	if err := c.client.Settle(c.settled); err != nil {
 		c.server.log.Debug("last settlements not written", "client", c.clientID, "error", err)
 	}
 	c.client.Detach(c.goodbye)
@@ -131,29 +130,60 @@ func (c *conn) serve() error {
 // handleBuffered handles every whole packet at hand: a burst. What the burst settled is written in one
 // batch, and whoever got something by it is woken once.
 func (c *conn) handleBuffered() error {
-	defer c.wakeRecipients()
-	for first := true; ; first = false {
+	err := c.handlePackets()
+	if err == nil {
+		err = c.settle()
+	}
+	c.wakeRecipients()
+	if err != nil {
+		return err
+	}
+	waited, err := c.out.pause()
+	if waited {
+		c.waited()
+	}
+	return err
+}
+
+func (c *conn) handlePackets() error {
+	packets := uint64(0)
+	defer func() { c.server.stats.PacketsIn.Add(packets) }()
+	for {
 		f, n, err := mqttwire.Next(c.in.bytes(), c.version, c.server.opt.MaxPacket)
-		if err != nil {
+		if err != nil || n == 0 {
 			return err
 		}
-		if n == 0 {
-			break
-		}
-		if first {
-			c.alive()
-		}
-		c.server.stats.PacketsIn.Add(1)
+		packets++
 		err = c.handle(f)
 		c.in.consume(n)
 		if err != nil {
 			return err
 		}
 	}
-	if err := c.settle(); err != nil {
-		return err
+}
+
+// waited: the reader did not read for a while, which is not the client's silence.
+func (c *conn) waited() {
+	if c.idle > 0 {
+		c.lastRead = time.Now()
 	}
-	return c.out.pause()
+}
+
+// whenRoom repeats a change that the store has no room for as soon as it has: the reader waits, and the client
+// with it. To end the connection would only bring the same change back.
+func (c *conn) whenRoom(change func() error) error {
+	const atLeast = 32 << 10 // few changes take more; one that does is found out
+	for size := atLeast; ; size *= 2 {
+		err := change()
+		if !isNoRoom(err) {
+			return err
+		}
+		err = c.out.awaitRoom(size)
+		c.waited()
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // handle is one packet: a branch each.
@@ -231,14 +261,26 @@ func (c *conn) read() error {
 			c.end(silentEnd)
 			return errEnd
 		}
-		if err := c.nc.SetReadDeadline(time.Now().Add(left)); err != nil {
+		if err := c.setReadDeadline(time.Now().Add(left)); err != nil {
 			return err
 		}
 	}
 }
 
-// noteEnd turns the error that ended reading into the connection's ending.
-func (c *conn) noteEnd(err error) {
+// setReadDeadline lets the reader wait until t. The end of the connection has a deadline of its own, which
+// must not be undone.
+func (c *conn) setReadDeadline(t time.Time) error {
+	if err := c.nc.SetReadDeadline(t); err != nil {
+		return err
+	}
+	if _, ended := c.out.ended(); ended {
+		return errEnd
+	}
+	return nil
+}
+
+// endFor turns an error into the connection's ending, unless that has been decided.
+func (c *conn) endFor(err error) {
 	var wrong *mqttwire.ProtocolError
 	var version *mqttwire.UnsupportedVersionError
 	switch {
@@ -255,9 +297,15 @@ func (c *conn) noteEnd(err error) {
 		c.end(ending{cause: "the peer closed the connection"})
 	case errors.Is(err, store.ErrFailed), errors.Is(err, store.ErrClosed):
 		c.cut()
+	case errors.Is(err, store.ErrTooLarge):
+		c.end(ending{code: mqttwire.PacketTooLarge, tell: true, bad: true, cause: err.Error()})
 	default:
 		c.end(ending{cause: err.Error()})
 	}
+}
+
+// noteEnd logs how the connection ended.
+func (c *conn) noteEnd() {
 	e, _ := c.out.ended()
 	log := c.server.log.Debug
 	if e.bad {
@@ -276,7 +324,7 @@ func (c *conn) cut() {
 	_ = c.nc.Close() // the reader reports what there is to report
 }
 
-// The broker's view of a connection (broker.Receiver). Live and Wake are in out.go.
+// The broker's view of a connection (broker.Receiver). Live is in output.go.
 
 // TakenOver implements broker.Receiver.
 func (c *conn) TakenOver() { c.end(takenOverEnd) } // [MQTT-3.1.4-3]

@@ -2,10 +2,7 @@ package mqttserver
 
 import (
 	"encoding/binary"
-	"errors"
-	"net"
 	"sync"
-	"time"
 
 	"emanet/internal/broker"
 	"emanet/internal/message"
@@ -23,6 +20,10 @@ type outgoing struct {
 
 // largePayload is the size from which a payload is written from where it lies.
 const largePayload = 4 << 10
+
+// flushAt is how many bytes are gathered before they are written, messages yet to come or not: a client
+// that does not read holds no more than that in its own form.
+const flushAt = 256 << 10
 
 // encodeMessage appends a PUBLISH; false: it is larger than the client takes ([MQTT-3.1.2-24]).
 func (o *output) encodeMessage(m *outgoing, now int64) bool {
@@ -43,18 +44,37 @@ func (o *output) encodeMessage(m *outgoing, now int64) bool {
 			d.HasExpiry, d.MessageExpiry = true, uint32(max(1, (at-now+999)/1000))
 		}
 	}
-	if c.maxOut != 0 && mqttwire.DeliverySize(&d, c.version) > int(c.maxOut) {
+	if c.exceeds(&d) {
 		c.server.stats.TooLargeDropped.Add(1)
 		return false
 	}
+	before := len(o.buf)
 	if len(d.Payload) < largePayload {
 		o.buf = mqttwire.AppendDelivery(o.buf, &d, c.version)
-		return true
+	} else {
+		o.buf = mqttwire.AppendDeliveryHead(o.buf, &d, c.version)
+		o.chunks = append(o.chunks, o.buf[o.chunked:], d.Payload)
+		o.chunked = len(o.buf)
+		o.gathered += len(d.Payload)
 	}
-	o.buf = mqttwire.AppendDeliveryHead(o.buf, &d, c.version)
-	o.chunks = append(o.chunks, o.buf, d.Payload)
-	o.buf = getOutput()
+	o.gathered += len(o.buf) - before
+	if o.gathered >= flushAt {
+		o.flush()
+	}
 	return true
+}
+
+// exceeds tells whether a packet is larger than its client takes, or than MQTT can say: what is added to a
+// message on its way may bring it there.
+func (c *conn) exceeds(d *mqttwire.Delivery) bool {
+	if c.maxOut == 0 && len(d.Payload) < mqttwire.MaxPacketSize/2 {
+		return false
+	}
+	limit := uint32(mqttwire.MaxPacketSize)
+	if c.maxOut != 0 {
+		limit = min(limit, c.maxOut)
+	}
+	return uint64(mqttwire.DeliverySize(d, c.version)) > uint64(limit)
 }
 
 // identifiers turns an entry's tag into subscription identifiers.
@@ -79,64 +99,38 @@ const (
 
 var outputBuffers = sync.Pool{New: func() any { b := make([]byte, 0, outputBuffer); return &b }}
 
-func getOutput() []byte { return (*outputBuffers.Get().(*[]byte))[:0] }
-
-func putOutput(b []byte) {
-	if c := cap(b); c >= outputBuffer && c <= outputBufferMax {
-		outputBuffers.Put(&b)
-	}
+func (o *output) takeBuffer() {
+	o.box = outputBuffers.Get().(*[]byte)
+	o.buf = *o.box
 }
 
-// flush writes what was gathered and gives the buffers back.
-func (o *output) flush() error {
-	var n int64
-	var err error
+func (o *output) giveBuffer() {
+	if cap(o.buf) <= outputBufferMax {
+		*o.box = o.buf[:0]
+		outputBuffers.Put(o.box)
+	}
+	o.box, o.buf = nil, nil
+}
+
+// flush writes what was gathered. After an error it only throws it away.
+func (o *output) flush() {
+	if o.err == nil && len(o.buf)+len(o.chunks) > 0 {
+		var n int64
+		n, o.err = o.writeOut()
+		o.conn.server.stats.BytesOut.Add(uint64(n))
+	}
+	clear(o.chunks)
+	o.buf, o.chunks, o.chunked, o.gathered = o.buf[:0], o.chunks[:0], 0, 0
+}
+
+func (o *output) writeOut() (int64, error) {
 	if len(o.chunks) == 0 {
-		if len(o.buf) > 0 {
-			var w int
-			w, err = o.conn.nc.Write(o.buf)
-			n = int64(w)
-		}
-	} else {
-		if len(o.buf) > 0 {
-			o.chunks = append(o.chunks, o.buf)
-		}
-		all := o.chunks // WriteTo consumes the slice it is called on
-		n, err = all.WriteTo(o.conn.nc)
-		for i := 0; i < len(o.chunks); i += 2 { // every other one is ours, the payloads between are not
-			if i != len(o.chunks)-1 {
-				putOutput(o.chunks[i])
-			}
-		}
-		clear(o.chunks)
-		o.chunks = o.chunks[:0]
+		n, err := o.conn.nc.Write(o.buf)
+		return int64(n), err
 	}
-	putOutput(o.buf)
-	o.buf = nil
-	o.conn.server.stats.BytesOut.Add(uint64(n))
-	return err
+	if len(o.buf) > o.chunked {
+		o.chunks = append(o.chunks, o.buf[o.chunked:])
+	}
+	all := o.chunks // WriteTo consumes the slice it is called on
+	return all.WriteTo(o.conn.nc)
 }
-
-// closeGently closes the connection so that the last words arrive: with bytes unread, close would send a
-// reset, which overtakes them.
-func closeGently(nc net.Conn) {
-	if tcp, ok := nc.(interface{ CloseWrite() error }); ok {
-		if tcp.CloseWrite() == nil && nc.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
-			var sink [4096]byte
-			for range lingerReads {
-				if _, err := nc.Read(sink[:]); err != nil {
-					break
-				}
-			}
-		}
-	}
-	if err := nc.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-		return // it is as closed as it will get
-	}
-}
-
-// A peer gets a moment to read the last words and close its side; one that goes on sending does not.
-const (
-	lingerTime  = 200 * time.Millisecond
-	lingerReads = 64
-)

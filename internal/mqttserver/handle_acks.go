@@ -3,6 +3,7 @@ package mqttserver
 import (
 	"emanet/internal/broker"
 	"emanet/internal/mqttwire"
+	"emanet/internal/store"
 )
 
 // deliveryKey is the mailbox's key of a packet identifier.
@@ -58,7 +59,11 @@ func (c *conn) handlePubrec(f mqttwire.Frame) error {
 		c.settled = append(c.settled, key)
 		return nil
 	}
-	lsn, ok, err := c.client.Release(key)
+	var lsn store.LSN
+	err = c.whenRoom(func() (err error) {
+		lsn, ok, err = c.client.Release(key)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -89,7 +94,14 @@ func (c *conn) handlePubrel(f mqttwire.Frame) error {
 	if err != nil {
 		return err
 	}
-	lsn, known, err := c.client.Unreceive(a.PacketID)
+	var lsn store.LSN
+	var known bool
+	err = c.whenRoom(func() (err error) {
+		c.publishing.Lock() // held publishes may be on their way on another goroutine
+		defer c.publishing.Unlock()
+		lsn, known, err = c.client.Unreceive(a.PacketID)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -109,7 +121,10 @@ func (c *conn) handlePubcomp(f mqttwire.Frame) error {
 	}
 	key := deliveryKey(a.PacketID)
 	e, ok := c.client.InFlight(key)
-	if ok && e.Released { // else it is late, or of an earlier connection (ADR 0002, R8)
+	switch {
+	case ok && e.Attr&broker.AttrQoS != 2:
+		return protocolError("PUBCOMP for a QoS 1 message")
+	case ok && e.Released: // else it is late, or of an earlier connection (ADR 0002, R8)
 		c.settled = append(c.settled, key)
 	}
 	return nil
@@ -120,10 +135,12 @@ func (c *conn) settle() error {
 	if len(c.settled) == 0 {
 		return nil
 	}
-	err := c.client.Settle(c.settled)
-	c.settled = c.settled[:0]
+	if err := c.whenRoom(func() error { return c.client.Settle(c.settled) }); err != nil {
+		return err
+	}
+	c.settled = shrunk(c.settled[:0])
 	if c.client.Walking() { // retained messages wait for the mailbox to run low
 		c.out.wake()
 	}
-	return err
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"emanet/internal/broker"
 	"emanet/internal/mqttwire"
+	"emanet/internal/store"
 	"emanet/internal/topic"
 )
 
@@ -16,11 +17,17 @@ func (c *conn) handleSubscribe(f mqttwire.Frame) error {
 		return err
 	}
 	codes := make([]mqttwire.ReasonCode, len(s.Subscriptions))
+	if err := c.checkAnswer(len(codes)); err != nil {
+		return err
+	}
 	subs := make([]broker.Subscription, 0, len(s.Subscriptions))
 	at := make([]int, 0, len(s.Subscriptions))
 	for i := range s.Subscriptions {
 		want := &s.Subscriptions[i]
 		filter := string(want.Filter)
+		if want.NoLocal && isShared(filter) { // [MQTT-3.8.3-4]
+			return protocolError("no-local on a shared subscription")
+		}
 		if codes[i] = c.checkFilter(filter); codes[i].Failed() {
 			continue
 		}
@@ -31,7 +38,13 @@ func (c *conn) handleSubscribe(f mqttwire.Frame) error {
 			RetainHandling: uint8(want.RetainHandling), ID: s.Props.SubscriptionIDs.First(),
 		})
 	}
-	granted, lsn, err := c.client.Subscribe(subs)
+	c.out.beginSubscribe()
+	var granted []bool
+	var lsn store.LSN
+	err := c.whenRoom(func() (err error) {
+		granted, lsn, err = c.client.Subscribe(subs)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -45,9 +58,22 @@ func (c *conn) handleSubscribe(f mqttwire.Frame) error {
 	return nil
 }
 
+// checkAnswer refuses a packet whose answer the client would not take ([MQTT-3.1.2-24]).
+func (c *conn) checkAnswer(codes int) error {
+	const most = 5 + 2 + 1 // header, packet identifier, no properties
+	if c.maxOut != 0 && uint64(most+codes) > uint64(c.maxOut) {
+		return &mqttwire.ProtocolError{
+			Code: mqttwire.PacketTooLarge, Text: "the answer would exceed the client's maximum packet size",
+		}
+	}
+	return nil
+}
+
+func isShared(filter string) bool { return strings.HasPrefix(filter, "$share/") }
+
 // checkFilter says why a filter is not taken, or success.
 func (c *conn) checkFilter(filter string) mqttwire.ReasonCode {
-	if strings.HasPrefix(filter, "$share/") {
+	if isShared(filter) {
 		if _, _, _, err := topic.ParseShared(filter); err != nil {
 			return mqttwire.TopicFilterInvalid
 		}
@@ -65,21 +91,37 @@ func (c *conn) handleUnsubscribe(f mqttwire.Frame) error {
 	if err := mqttwire.DecodeUnsubscribe(f, c.version, u); err != nil {
 		return err
 	}
+	if err := c.checkAnswer(len(u.Filters)); err != nil {
+		return err
+	}
 	filters := make([]string, len(u.Filters))
 	for i := range u.Filters {
 		filters[i] = string(u.Filters[i])
 	}
-	had, lsn, err := c.client.Unsubscribe(filters)
+	var had []bool
+	var lsn store.LSN
+	err := c.whenRoom(func() (err error) {
+		had, lsn, err = c.client.Unsubscribe(filters)
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	codes := make([]mqttwire.ReasonCode, len(filters))
 	for i := range codes {
-		if !had[i] {
-			codes[i] = mqttwire.NoSubscriptionExisted
-		}
+		codes[i] = unsubscribed(filters[i], had[i])
 	}
 	raw := mqttwire.AppendUnsuback(nil, &mqttwire.Unsuback{PacketID: u.PacketID, Codes: codes}, c.version)
 	c.out.answer(answer{lsn: lsn, kind: mqttwire.TypeUnsuback, raw: raw})
 	return nil
+}
+
+func unsubscribed(filter string, had bool) mqttwire.ReasonCode {
+	switch {
+	case had:
+		return mqttwire.Success
+	case !isShared(filter) && topic.CheckFilter(filter) != nil:
+		return mqttwire.TopicFilterInvalid
+	}
+	return mqttwire.NoSubscriptionExisted // [MQTT-3.11.3-2]
 }

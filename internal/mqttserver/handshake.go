@@ -12,6 +12,7 @@ import (
 	"emanet/internal/broker"
 	"emanet/internal/message"
 	"emanet/internal/mqttwire"
+	"emanet/internal/store"
 	"emanet/internal/topic"
 )
 
@@ -31,8 +32,13 @@ func (c *conn) handshake() error {
 	if err != nil {
 		return c.refuseConnect(err)
 	}
-	if err := c.accept(&want); err != nil {
+	err = c.accept(&want)
+	var no *refusal
+	if errors.As(err, &no) {
 		return c.refuseConnect(err)
+	}
+	if err != nil {
+		return err
 	}
 	c.in.consume(n)
 	deadline := time.Time{}
@@ -40,7 +46,7 @@ func (c *conn) handshake() error {
 	if c.idle > 0 {
 		deadline = c.lastRead.Add(c.idle)
 	}
-	return c.nc.SetReadDeadline(deadline)
+	return c.setReadDeadline(deadline)
 }
 
 // readConnect waits for the first packet; it must be CONNECT and come in time ([MQTT-3.1.0-1]).
@@ -91,11 +97,14 @@ func (c *conn) refuseConnect(err error) error {
 		answerIn = version.AnswerIn()
 	}
 	_, canSay := mqttwire.ReturnCode(code)
+	var raw []byte
 	if answerIn == mqttwire.V5 || answerIn == mqttwire.V311 && canSay {
-		raw := mqttwire.AppendConnack(nil, &mqttwire.Connack{Code: code}, answerIn)
-		c.out.answer(answer{kind: mqttwire.TypeConnack, raw: raw})
+		raw = mqttwire.AppendConnack(nil, &mqttwire.Connack{Code: code}, answerIn)
 	}
-	c.end(ending{code: code, bad: true, cause: "CONNECT refused: " + cause})
+	if c.maxOut != 0 && uint64(len(raw)) > uint64(c.maxOut) { // [MQTT-3.1.2-24]
+		raw = nil
+	}
+	c.out.refuse(raw, ending{code: code, bad: true, cause: "CONNECT refused: " + cause})
 	return errEnd
 }
 
@@ -113,16 +122,23 @@ func (c *conn) accept(want *mqttwire.Connect) error {
 		return err
 	}
 	c.limits(want, &reply.Props)
+	if c.maxOut != 0 && len(mqttwire.AppendConnack(nil, &reply, c.version)) > int(c.maxOut) {
+		return &refusal{mqttwire.PacketTooLarge, "the maximum packet size has no room for CONNACK"}
+	}
 	attached, err := c.server.broker.Attach(broker.Connect{
 		ClientID: c.clientID, CleanStart: want.CleanStart, Expiry: c.expiry,
 		Window: c.window(want), Will: will, Receiver: c,
 	})
-	if err != nil {
-		code := mqttwire.ServerUnavailable
-		if isNoRoom(err) {
-			code = mqttwire.ServerBusy
-		}
-		return &refusal{code, err.Error()}
+	switch {
+	case err == nil:
+	case errors.Is(err, store.ErrFailed), errors.Is(err, store.ErrClosed):
+		return err // nothing may be said any more
+	case isNoRoom(err):
+		return &refusal{mqttwire.ServerBusy, err.Error()}
+	case errors.Is(err, store.ErrTooLarge): // the will
+		return &refusal{mqttwire.PacketTooLarge, err.Error()}
+	default:
+		return &refusal{mqttwire.ServerUnavailable, err.Error()}
 	}
 	c.client = attached.Client
 	reply.SessionPresent = attached.Present // [MQTT-3.2.2-2], [MQTT-3.2.2-3]
@@ -167,7 +183,7 @@ func (c *conn) limits(want *mqttwire.Connect, reply *mqttwire.Properties) {
 	}
 	if opt.MaxKeepAlive > 0 && (keepAlive == 0 || keepAlive > opt.MaxKeepAlive) {
 		keepAlive = opt.MaxKeepAlive
-		reply.ServerKeepAlive = uint16(min(keepAlive/time.Second, math.MaxUint16))
+		reply.ServerKeepAlive = uint16(min(max(keepAlive/time.Second, 1), math.MaxUint16))
 		reply.Present |= mqttwire.HasServerKeepAlive
 	}
 	c.idle = keepAlive + keepAlive/2
@@ -181,7 +197,6 @@ func (c *conn) limits(want *mqttwire.Connect, reply *mqttwire.Properties) {
 	if want.Props.Has(mqttwire.HasMaximumPacketSize) {
 		c.maxOut = want.Props.MaximumPacketSize
 	}
-	c.problemOff = want.Props.Has(mqttwire.HasRequestProblemInfo) && want.Props.RequestProblemInfo == 0
 	reply.ReceiveMaximum = uint16(min(opt.ReceiveMaximum, math.MaxUint16))
 	reply.MaximumPacketSize = opt.MaxPacket
 	reply.SharedAvailable = 0

@@ -1,8 +1,6 @@
 package mqttserver
 
 import (
-	"errors"
-	"io"
 	"net"
 	"sync"
 	"syscall"
@@ -27,16 +25,14 @@ type input struct {
 // inputBuffer is how much one read takes: many small packets, or a part of a large one.
 const inputBuffer = 64 << 10
 
+// inputRest is the largest rest that is worth a move when the reader waits.
+const inputRest = 4 << 10
+
 var inputBuffers = sync.Pool{New: func() any { return new([inputBuffer]byte) }}
 
 func (in *input) init(nc net.Conn) {
 	in.nc = nc
-	in.try = in.tryRead
-	if sc, ok := nc.(syscall.Conn); ok {
-		if raw, err := sc.SyscallConn(); err == nil {
-			in.raw = raw
-		}
-	}
+	in.poll()
 }
 
 // bytes are those at hand.
@@ -58,15 +54,31 @@ func (in *input) release() {
 	in.buf, in.from, in.to = nil, 0, 0
 }
 
+// settle gives the buffer back for the time of a wait: all of it, or the most when only the beginning of a small
+// packet is there. A client that sends half a packet and no more holds no more than that.
+func (in *input) settle() {
+	have := in.bytes()
+	switch {
+	case len(have) == 0:
+		in.release()
+	case len(in.buf) == inputBuffer && len(have) <= inputRest:
+		rest := append(make([]byte, 0, len(have)), have...)
+		in.release()
+		in.buf, in.to = rest, len(rest)
+	}
+}
+
 // reserve makes room behind what is at hand, which is the beginning of a packet of need bytes (0: not yet
 // known). A packet larger than the buffer gets memory as its bytes arrive, never more than twice what has
 // come: a length that lies reserves nothing.
 func (in *input) reserve() {
-	if in.buf == nil {
+	have := in.to - in.from
+	if len(in.buf) < inputBuffer { // none, or a rest that settle left
+		rest := in.bytes()
 		in.buf = inputBuffers.Get().(*[inputBuffer]byte)[:]
+		in.from, in.to = 0, copy(in.buf, rest)
 		return
 	}
-	have := in.to - in.from
 	if in.from > 0 {
 		copy(in.buf, in.buf[in.from:in.to])
 		in.from, in.to = 0, have
@@ -95,30 +107,4 @@ func (in *input) fill(need int) (int, error) {
 		return 0, err
 	}
 	return in.n, in.err
-}
-
-// tryRead reads what is there. False: nothing is, wait and try again. The buffer is taken only when there
-// may be something to put into it, and given back before the wait.
-func (in *input) tryRead(fd uintptr) bool {
-	in.reserve()
-	for {
-		n, err := syscall.Read(int(fd), in.buf[in.to:])
-		switch {
-		case errors.Is(err, syscall.EINTR):
-			continue
-		case errors.Is(err, syscall.EAGAIN):
-			if in.from == in.to {
-				in.release()
-			}
-			return false
-		case err != nil:
-			in.err = err
-		case n == 0:
-			in.err = io.EOF
-		default:
-			in.n = n
-			in.to += n
-		}
-		return true
-	}
 }

@@ -13,32 +13,40 @@ import (
 	"emanet/internal/store"
 )
 
-// output is what a connection has to say. Whoever has something calls wake: it starts the writer, a
+// output is what a connection has to say. Whoever has something calls wake: it starts the writer (writer.go), a
 // goroutine that lives until nothing is left. So an idle connection costs no goroutine but its reader.
 type output struct {
 	conn *conn
 
-	mu      sync.Mutex
-	room    *sync.Cond // told when answers have left
-	answers []answer   // in the order of the packets that caused them
-	pongs   int        // PINGRESPs due: they wait for nothing
-	live    []liveMessage
-	liveB   int64
-	running bool // the writer lives
-	again   bool // something came since it last looked
-	greeted bool // CONNACK is written; nothing else goes before it ([MQTT-3.2.0-1])
-	ending  ending
-	isEnded bool // ending is decided: the writer says goodbye and closes
-	isCut   bool
-	closed  chan struct{} // closed by the writer after the goodbye
+	mu          sync.Mutex
+	room        *sync.Cond // told when something the reader may wait for has changed
+	answers     []answer   // in the order of the packets that caused them
+	pongs       int        // PINGRESPs due: they wait for nothing but CONNACK
+	live        []liveMessage
+	liveB       int64 // bytes of live, and of what the writer has of it
+	heldB       int   // bytes of publishes that wait for room in the store
+	running     bool  // the writer lives
+	again       bool  // something came since it last looked
+	subscribing bool  // a SUBACK is being made: retained messages come after it
+	roomAsked   bool  // roomWait is with the store
+	ending      ending
+	isEnded     bool // ending is decided: the writer says goodbye and closes
+	isCut       bool
+	closed      chan struct{} // closed by the writer after the goodbye
 
 	// the writer's own
+	greeted    bool // CONNACK is written; nothing else goes before it ([MQTT-3.2.0-1])
+	box        *[]byte
 	buf        []byte
 	chunks     net.Buffers // when large payloads go out without being copied
+	chunked    int         // so much of buf is in chunks
+	gathered   int         // bytes in buf and chunks
+	err        error       // of the connection; nothing more is written after it
 	deliveries []mailbox.Delivery
 	retained   []broker.Retained
 	tooLarge   []uint64
 	sent       []answer
+	liveSpare  []liveMessage
 	roomWait   store.RoomWaiter
 }
 
@@ -58,7 +66,7 @@ type liveMessage struct {
 }
 
 // answersMax is how many answers may wait before no more packets are read: a client that sends and never
-// reads holds that much and no more.
+// reads holds that much, and what one read brings on top.
 const answersMax = 4096
 
 // goodbyeTime is how long a client that does not read may delay the end of its connection.
@@ -68,7 +76,7 @@ func (o *output) init(c *conn) {
 	o.conn = c
 	o.room = sync.NewCond(&o.mu)
 	o.closed = make(chan struct{})
-	o.roomWait = store.RoomWaiter{Class: store.Publish, F: o.wake}
+	o.roomWait = store.RoomWaiter{Class: store.Publish, F: o.roomCame}
 }
 
 // answer queues a packet. It leaves in its turn, once lsn is on disk: the only way to acknowledge.
@@ -76,19 +84,31 @@ func (o *output) init(c *conn) {
 func (o *output) answer(a answer) {
 	o.mu.Lock()
 	o.answers = append(o.answers, a)
-	if a.lsn == 0 || a.lsn <= o.conn.server.broker.Flushed() {
+	if a.kind == mqttwire.TypeSuback {
+		o.subscribing = false
+	}
+	if a.lsn <= o.conn.server.broker.Flushed() {
 		o.wakeLocked()
 	}
 	o.mu.Unlock()
 }
 
-// answerOld is answer for one that rests on a batch of an earlier connection, whose flush this one was
-// not told of.
+// answerOld is answer for one that rests on a batch whose flush this connection was not told of.
 func (o *output) answerOld(a answer) {
 	o.answer(a)
-	if a.lsn != 0 && !o.conn.client.AwaitTail() {
+	if a.lsn > o.conn.server.broker.Flushed() && !o.conn.client.AwaitTail() {
 		o.wake()
 	}
+}
+
+// refuse queues CONNACK (nil: there is none to be had) and the end, in one step: nothing comes between.
+func (o *output) refuse(connack []byte, e ending) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if connack != nil && !o.isEnded {
+		o.answers = append(o.answers, answer{kind: mqttwire.TypeConnack, raw: connack})
+	}
+	o.endLocked(e)
 }
 
 func (o *output) pong() {
@@ -98,12 +118,49 @@ func (o *output) pong() {
 	o.mu.Unlock()
 }
 
-// pause holds the reader while too many answers wait.
-func (o *output) pause() error {
+// beginSubscribe holds retained messages back until the next SUBACK is queued.
+func (o *output) beginSubscribe() {
+	o.mu.Lock()
+	o.subscribing = true
+	o.mu.Unlock()
+}
+
+// pause holds the reader while too many answers wait, and tells whether it had to.
+func (o *output) pause() (waited bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for len(o.answers)+o.pongs > answersMax && !o.isEnded {
-		o.wakeLocked()
+		waited = true
+		o.room.Wait()
+	}
+	if o.isEnded {
+		return waited, errEnd
+	}
+	return waited, nil
+}
+
+// hold notes a change in the bytes of held publishes.
+func (o *output) hold(bytes int) {
+	o.mu.Lock()
+	o.heldB += bytes
+	if bytes < 0 {
+		o.room.Broadcast()
+	}
+	o.mu.Unlock()
+}
+
+// holdsMore tells whether more than limit bytes of publishes are held.
+func (o *output) holdsMore(limit int) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.heldB > limit
+}
+
+// awaitHeld waits until no more than limit bytes of publishes are held, or the connection ends.
+func (o *output) awaitHeld(limit int) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.heldB > limit && !o.isEnded {
 		o.room.Wait()
 	}
 	if o.isEnded {
@@ -112,19 +169,75 @@ func (o *output) pause() error {
 	return nil
 }
 
-// Live implements broker.Receiver. The writer is woken by whoever published, after its burst.
-func (c *conn) Live(m *message.Message, attr uint8, tag string) {
-	o := &c.out
+// drainHeld waits for all held publishes at the end of the connection, but no longer than patience, and not
+// when the connection is cut.
+func (o *output) drainHeld(patience time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	size := int64(len(m.Topic) + len(m.Payload) + 64)
-	if o.isEnded || o.liveB+size > c.server.opt.MaxLiveBytes && len(o.live) > 0 {
+	if o.heldB == 0 {
+		return
+	}
+	late := false
+	giveUp := time.AfterFunc(patience, func() {
+		o.mu.Lock()
+		late = true
+		o.room.Broadcast()
+		o.mu.Unlock()
+	})
+	defer giveUp.Stop()
+	for o.heldB > 0 && !late && !o.isCut {
+		o.room.Wait()
+	}
+}
+
+// awaitRoom has the reader wait until the store has room for a control batch of size bytes, or the connection
+// ends.
+func (o *output) awaitRoom(size int) error {
+	told := false
+	o.conn.server.broker.NotifyRoom(&store.RoomWaiter{Class: store.Control, Size: size, F: func() {
+		o.mu.Lock()
+		told = true
+		o.room.Broadcast()
+		o.mu.Unlock()
+	}})
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for !told && !o.isEnded {
+		o.room.Wait()
+	}
+	if o.isEnded {
+		return errEnd
+	}
+	return nil
+}
+
+// roomCame: the store has room for what the writer could not put into it.
+func (o *output) roomCame() {
+	o.mu.Lock()
+	o.roomAsked = false
+	o.wakeLocked()
+	o.mu.Unlock()
+}
+
+// Live implements broker.Receiver. The writer is woken by whoever published, after its burst. A message
+// larger than the bound goes when nothing else waits.
+func (c *conn) Live(m *message.Message, attr uint8, tag string) {
+	o := &c.out
+	size := liveSize(m)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.isEnded {
+		return // as if it had been published a moment later
+	}
+	if o.liveB > 0 && o.liveB+size > c.server.opt.MaxLiveBytes {
 		c.server.stats.LiveDropped.Add(1)
 		return
 	}
 	o.live = append(o.live, liveMessage{m, tag, attr})
 	o.liveB += size
 }
+
+func liveSize(m *message.Message) int64 { return int64(len(m.Topic) + len(m.Payload) + 64) }
 
 // wake has the writer look. It never blocks.
 func (o *output) wake() {
@@ -145,7 +258,11 @@ func (o *output) wakeLocked() {
 // end decides the ending; the writer carries it out.
 func (o *output) end(e ending) {
 	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.endLocked(e)
+	o.mu.Unlock()
+}
+
+func (o *output) endLocked(e ending) {
 	if o.isEnded {
 		return
 	}
@@ -180,210 +297,3 @@ func (o *output) ended() (ending, bool) {
 
 // finish returns when the writer has closed the connection. The ending is decided.
 func (o *output) finish() { <-o.closed }
-
-// write is the writer: it gathers all there is, writes it at once, and looks again.
-func (o *output) write() {
-	for {
-		o.buf = getOutput()
-		ended, cut := o.gather()
-		if cut {
-			o.buf, o.chunks = nil, nil
-		}
-		err := o.flush()
-		if ended || err != nil {
-			o.close(err)
-			return
-		}
-		if o.rest() {
-			return
-		}
-	}
-}
-
-// rest ends the writer when nothing has come since it last looked.
-func (o *output) rest() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.again {
-		o.again = false
-		return false
-	}
-	o.running = false
-	return true
-}
-
-// close ends the connection. running stays set: there is no writer after this one.
-func (o *output) close(err error) {
-	o.mu.Lock()
-	if !o.isEnded {
-		o.isEnded, o.ending = true, ending{cause: err.Error()}
-	}
-	o.live, o.answers, o.pongs = nil, nil, 0
-	o.room.Broadcast()
-	o.mu.Unlock()
-	closeGently(o.conn.nc)
-	close(o.closed)
-}
-
-// gather encodes into buf and chunks what may leave now.
-func (o *output) gather() (ended, cut bool) {
-	live := o.gatherAnswers()
-	if o.greeted && o.conn.client != nil {
-		o.gatherLive(live)
-		o.gatherDeliveries()
-		o.gatherRetained()
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.isEnded && o.ending.tell && o.greeted && o.conn.version == mqttwire.V5 {
-		o.buf = mqttwire.AppendDisconnect(o.buf, &mqttwire.Disconnect{Code: o.ending.code}, mqttwire.V5)
-	}
-	return o.isEnded, o.isCut
-}
-
-// gatherAnswers encodes the answers whose turn has come: from the front, as far as they are flushed.
-func (o *output) gatherAnswers() []liveMessage {
-	flushed := o.conn.server.broker.Flushed()
-	o.mu.Lock()
-	n := 0
-	for n < len(o.answers) && o.answers[n].lsn <= flushed {
-		n++
-	}
-	o.sent = append(o.sent[:0], o.answers[:n]...)
-	left := copy(o.answers, o.answers[n:])
-	clear(o.answers[left:])
-	o.answers = o.answers[:left]
-	pongs := o.pongs
-	o.pongs = 0
-	if n+pongs > 0 {
-		o.room.Broadcast()
-	}
-	var live []liveMessage
-	if o.greeted || n > 0 && o.sent[0].kind == mqttwire.TypeConnack {
-		live, o.live, o.liveB = o.live, nil, 0
-	}
-	o.mu.Unlock()
-
-	for i := range o.sent {
-		o.encodeAnswer(&o.sent[i])
-	}
-	for range pongs {
-		o.buf = mqttwire.AppendPingresp(o.buf)
-	}
-	return live
-}
-
-func (o *output) encodeAnswer(a *answer) {
-	c := o.conn
-	if a.raw != nil {
-		o.buf = append(o.buf, a.raw...)
-		if a.kind == mqttwire.TypeConnack {
-			o.mu.Lock()
-			o.greeted = true
-			o.mu.Unlock()
-		}
-		return
-	}
-	switch a.kind {
-	case mqttwire.TypePuback, mqttwire.TypePubcomp:
-		c.handshakeOver()
-	case mqttwire.TypePubrec:
-		if a.code.Failed() {
-			c.handshakeOver()
-		}
-	}
-	if a.kind <= mqttwire.TypePubrec && !a.code.Failed() {
-		c.server.stats.Acknowledged.Add(1)
-	}
-	o.buf = mqttwire.AppendAckCode(o.buf, a.kind, a.packetID, a.code, c.version)
-}
-
-// handshakeOver counts one inbound message less. Before its packet is written: the client may send the
-// next as soon as it has read it.
-func (c *conn) handshakeOver() {
-	if c.inbound.Add(-1) < 0 {
-		c.inbound.Add(1) // a handshake that began on an earlier connection
-	}
-}
-
-func (o *output) gatherLive(live []liveMessage) {
-	now := o.conn.server.broker.Now()
-	for i := range live {
-		if l := &live[i]; !l.message.Expired(now) {
-			o.encodeMessage(&outgoing{message: l.message, attr: l.attr, tag: l.tag}, now)
-		}
-	}
-}
-
-func (o *output) gatherDeliveries() {
-	c := o.conn
-	now := c.server.broker.Now()
-	o.deliveries = c.client.Take(o.deliveries[:0])
-	for i := range o.deliveries {
-		d := &o.deliveries[i]
-		packetID := uint16(d.Key) + 1
-		if d.Released {
-			o.buf = mqttwire.AppendAckCode(o.buf, mqttwire.TypePubrel, packetID, mqttwire.Success, c.version)
-			continue
-		}
-		sent := o.encodeMessage(&outgoing{d.Message, d.Attr, d.Tag, packetID, d.Redelivered}, now)
-		if !sent { // as if it had been delivered ([MQTT-3.1.2-25])
-			o.tooLarge = append(o.tooLarge, d.Key)
-		}
-	}
-	if len(o.deliveries) > 0 {
-		o.lookAgain()
-	}
-	clear(o.deliveries)
-	if len(o.tooLarge) > 0 {
-		if err := c.client.Settle(o.tooLarge); err != nil {
-			c.server.log.Warn("settling a message too large for its client failed", "client", c.clientID, "error", err)
-		}
-		o.tooLarge = o.tooLarge[:0]
-	}
-}
-
-// lookAgain: there is more where that came from, and no wake for it.
-func (o *output) lookAgain() {
-	o.mu.Lock()
-	o.again = true
-	o.mu.Unlock()
-}
-
-func (o *output) gatherRetained() {
-	c := o.conn
-	if !c.client.Walking() || o.backlog() {
-		return
-	}
-	retained, more, room, err := c.client.NextRetained(o.retained[:0])
-	o.retained = retained
-	switch {
-	case err != nil: // the store takes nothing any more, and the connection will end by that
-		return
-	case room > 0:
-		o.roomWait.Size = room
-		c.server.broker.NotifyRoom(&o.roomWait)
-		return
-	}
-	now := c.server.broker.Now()
-	for i := range o.retained {
-		r := &o.retained[i]
-		o.encodeMessage(&outgoing{message: r.Message, attr: r.Attr, tag: r.Tag}, now)
-	}
-	clear(o.retained)
-	if more {
-		o.lookAgain()
-	}
-}
-
-// backlog tells whether answers wait: retained messages come after the SUBACK that asked for them.
-func (o *output) backlog() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for i := range o.answers {
-		if o.answers[i].kind == mqttwire.TypeSuback {
-			return true
-		}
-	}
-	return false
-}

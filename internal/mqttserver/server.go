@@ -7,12 +7,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"emanet/internal/broker"
+	"emanet/internal/mqttwire"
 	"emanet/internal/topic"
 )
 
@@ -44,6 +46,7 @@ type Stats struct {
 	LiveDropped      atomic.Uint64 // QoS 0 messages a slow client missed
 	TooLargeDropped  atomic.Uint64 // messages above a client's maximum packet size
 	StalledPublishes atomic.Uint64 // publishes that had to wait for room in the store
+	HeldLost         atomic.Uint64 // of those, given up unacknowledged when their connection ended
 }
 
 // Server serves one listener or more.
@@ -66,6 +69,12 @@ func New(b *broker.Broker, opt Options) *Server {
 	}
 	if opt.MaxTopicLevels <= 0 || opt.MaxTopicLevels > topic.MaxLevels {
 		opt.MaxTopicLevels = topic.MaxLevels
+	}
+	if opt.MaxPacket == 0 || opt.MaxPacket > mqttwire.MaxPacketSize { // 0 must not be announced: it is a protocol error
+		opt.MaxPacket = mqttwire.MaxPacketSize
+	}
+	if opt.ReceiveMaximum <= 0 || opt.ReceiveMaximum > math.MaxUint16 {
+		opt.ReceiveMaximum = math.MaxUint16
 	}
 	return &Server{broker: b, opt: opt, log: opt.Logger, conns: make(map[*conn]struct{})}
 }

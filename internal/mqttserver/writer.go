@@ -1,0 +1,281 @@
+package mqttserver
+
+import (
+	"emanet/internal/mqttwire"
+	"emanet/internal/store"
+)
+
+// write is the writer: it gathers all there is, writes it at once, and looks again. One lives at a time.
+func (o *output) write() {
+	o.takeBuffer()
+	for {
+		ended := o.gather()
+		o.flush()
+		if ended || o.err != nil {
+			o.giveBuffer()
+			o.close()
+			return
+		}
+		if o.rest() {
+			return
+		}
+	}
+}
+
+// rest ends the writer when nothing has come since it last looked. The next may begin as soon as mu is free.
+func (o *output) rest() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.again {
+		o.again = false
+		return false
+	}
+	o.giveBuffer()
+	o.shrinkLocked()
+	o.running = false
+	return true
+}
+
+// keptLists is the capacity up to which the lists of an idle connection are kept.
+const keptLists = 32
+
+func (o *output) shrinkLocked() {
+	o.answers, o.live = shrunk(o.answers), shrunk(o.live)
+	o.sent, o.liveSpare = shrunk(o.sent[:0]), shrunk(o.liveSpare[:0])
+	o.deliveries, o.retained = shrunk(o.deliveries[:0]), shrunk(o.retained[:0])
+	o.chunks = shrunk(o.chunks[:0])
+}
+
+func shrunk[T any](list []T) []T {
+	if len(list) == 0 && cap(list) > keptLists {
+		return nil
+	}
+	return list
+}
+
+// close ends the connection. running stays set: there is no writer after this one.
+func (o *output) close() {
+	o.mu.Lock()
+	if !o.isEnded {
+		o.isEnded, o.ending = true, ending{cause: o.err.Error()}
+	}
+	o.live, o.answers, o.pongs = nil, nil, 0
+	o.room.Broadcast()
+	o.mu.Unlock()
+	closeGently(o.conn.nc)
+	close(o.closed)
+}
+
+// gather encodes into buf and chunks what may leave now, and tells whether that is the last.
+func (o *output) gather() (ended bool) {
+	o.mu.Lock()
+	end, ended, cut := o.ending, o.isEnded, o.isCut
+	o.mu.Unlock()
+	if cut {
+		return true
+	}
+	o.gatherAnswers()
+	switch {
+	case ended: // no more messages: the client could not acknowledge them
+		if end.tell && o.greeted && o.conn.version == mqttwire.V5 {
+			o.buf = mqttwire.AppendDisconnect(o.buf, &mqttwire.Disconnect{Code: end.code}, mqttwire.V5)
+		}
+	case o.greeted && o.conn.client != nil: // nil: CONNECT was refused
+		o.gatherLive()
+		o.gatherDeliveries()
+		o.gatherRetained()
+	}
+	return ended
+}
+
+// gatherAnswers encodes the answers whose turn has come: from the front, as far as they are flushed.
+func (o *output) gatherAnswers() {
+	flushed := o.conn.server.broker.Flushed()
+	o.mu.Lock()
+	n := 0
+	for n < len(o.answers) && o.answers[n].lsn <= flushed {
+		n++
+	}
+	o.sent = append(o.sent[:0], o.answers[:n]...)
+	left := copy(o.answers, o.answers[n:])
+	clear(o.answers[left:])
+	o.answers = o.answers[:left]
+	pongs := 0
+	if o.greeted || n > 0 { // CONNACK is the first of all answers
+		pongs, o.pongs = o.pongs, 0
+	}
+	if n+pongs > 0 {
+		o.room.Broadcast()
+	}
+	o.mu.Unlock()
+
+	acknowledged := 0
+	for i := range o.sent {
+		acknowledged += o.encodeAnswer(&o.sent[i])
+	}
+	clear(o.sent)
+	if acknowledged > 0 {
+		o.conn.server.stats.Acknowledged.Add(uint64(acknowledged))
+	}
+	for range pongs { // [MQTT-3.12.4-1]
+		o.buf = mqttwire.AppendPingresp(o.buf)
+	}
+}
+
+// encodeAnswer returns 1 for a successful acknowledgement of a publish, else 0.
+func (o *output) encodeAnswer(a *answer) (acknowledged int) {
+	c := o.conn
+	if a.raw != nil {
+		o.buf = append(o.buf, a.raw...)
+		o.greeted = true // the first is CONNACK
+		return 0
+	}
+	switch a.kind {
+	case mqttwire.TypePubcomp:
+		c.handshakeOver()
+	case mqttwire.TypePuback:
+		c.handshakeOver()
+		acknowledged = 1
+	case mqttwire.TypePubrec:
+		acknowledged = 1
+		if a.code.Failed() {
+			c.handshakeOver()
+		}
+	}
+	o.buf = mqttwire.AppendAckCode(o.buf, a.kind, a.packetID, a.code, c.version)
+	if a.code.Failed() {
+		return 0
+	}
+	return acknowledged
+}
+
+// handshakeOver counts one inbound message less. Before its packet is written: the client may send the
+// next as soon as it has read it.
+func (c *conn) handshakeOver() {
+	if c.inbound.Add(-1) < 0 {
+		c.inbound.Add(1) // a handshake that began on an earlier connection
+	}
+}
+
+// gatherLive encodes the QoS 0 messages. They count for the bound until they are on their way.
+func (o *output) gatherLive() {
+	o.mu.Lock()
+	live := o.live
+	o.live, o.liveSpare = o.liveSpare[:0], nil
+	o.mu.Unlock()
+	if len(live) > 0 {
+		now := o.conn.server.broker.Now()
+		var size int64
+		for i := range live {
+			l := &live[i]
+			size += liveSize(l.message)
+			if !l.message.Expired(now) {
+				o.encodeMessage(&outgoing{message: l.message, attr: l.attr, tag: l.tag}, now)
+			}
+		}
+		clear(live)
+		o.mu.Lock()
+		o.liveB -= size
+		o.mu.Unlock()
+	}
+	o.liveSpare = live[:0]
+}
+
+// gatherDeliveries takes what the mailbox has handed over: as much as UnsentMax, until nothing comes.
+func (o *output) gatherDeliveries() {
+	c := o.conn
+	o.deliveries = c.client.Take(o.deliveries[:0])
+	if len(o.deliveries) > 0 {
+		o.encodeDeliveries()
+		clear(o.deliveries)
+		o.lookAgain()
+	}
+	if len(o.tooLarge) == 0 {
+		return
+	}
+	err := c.client.Settle(o.tooLarge)
+	if isNoRoom(err) {
+		return // they hold credit until the writer comes by again
+	}
+	if err != nil {
+		c.server.log.Warn("settling a message too large for its client failed", "client", c.clientID, "error", err)
+	}
+	o.tooLarge = nil
+}
+
+func (o *output) encodeDeliveries() {
+	c := o.conn
+	now := c.server.broker.Now()
+	for i := range o.deliveries {
+		d := &o.deliveries[i]
+		packetID := uint16(d.Key) + 1
+		if d.Released {
+			o.buf = mqttwire.AppendAckCode(o.buf, mqttwire.TypePubrel, packetID, mqttwire.Success, c.version)
+			continue
+		}
+		sent := o.encodeMessage(&outgoing{d.Message, d.Attr, d.Tag, packetID, d.Redelivered}, now)
+		if !sent { // as if it had been delivered ([MQTT-3.1.2-25])
+			o.tooLarge = append(o.tooLarge, d.Key)
+		}
+	}
+}
+
+// lookAgain: there is more where that came from, and no wake for it.
+func (o *output) lookAgain() {
+	o.mu.Lock()
+	o.again = true
+	o.mu.Unlock()
+}
+
+func (o *output) gatherRetained() {
+	c := o.conn
+	if !c.client.Walking() || o.retainedWait() {
+		return
+	}
+	retained, more, room, err := c.client.NextRetained(o.retained[:0])
+	o.retained = retained
+	switch {
+	case err != nil: // the store takes nothing any more, and the connection will end by that
+		return
+	case room > 0:
+		o.askRoom(room)
+		return
+	}
+	now := c.server.broker.Now()
+	for i := range o.retained {
+		r := &o.retained[i]
+		o.encodeMessage(&outgoing{message: r.Message, attr: r.Attr, tag: r.Tag}, now)
+	}
+	clear(o.retained)
+	if more {
+		o.lookAgain()
+	}
+}
+
+// askRoom has the writer woken when the store has room. The waiter is the store's until then.
+func (o *output) askRoom(size int) {
+	o.mu.Lock()
+	asked := o.roomAsked
+	o.roomAsked = true
+	o.mu.Unlock()
+	if !asked {
+		o.roomWait.Class, o.roomWait.Size = store.Publish, size
+		o.conn.server.broker.NotifyRoom(&o.roomWait)
+	}
+}
+
+// retainedWait tells whether retained messages must wait: they come after the SUBACK that asked for them, and
+// behind a store that has no room.
+func (o *output) retainedWait() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.subscribing || o.roomAsked {
+		return true
+	}
+	for i := range o.answers {
+		if o.answers[i].kind == mqttwire.TypeSuback {
+			return true
+		}
+	}
+	return false
+}
