@@ -30,7 +30,7 @@ var sees = []struct {
 	{pkg: "internal/store/local",
 		imports: []string{"internal/disk", "internal/journal", "internal/message", "internal/store"},
 		inTests: []string{"internal/disk/powercut", "internal/disk/sqlitevfs", "internal/store/storetest"}},
-	{pkg: "internal/mailbox", imports: []string{"internal/message", "internal/store"}},
+	{pkg: "internal/mailbox", imports: []string{"internal/message", "internal/store"}, inTests: engineInTests},
 	{pkg: "internal/broker",
 		imports: []string{"internal/mailbox", "internal/message", "internal/store", "internal/topic"},
 		inTests: engineInTests},
