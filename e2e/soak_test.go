@@ -183,6 +183,7 @@ func (r *round) waitForAll() {
 			return
 		}
 		if time.Now().After(deadline) {
+			Overdue(r.t)
 			r.l.fault("the end", "%s", late)
 			return
 		}

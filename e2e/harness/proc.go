@@ -37,6 +37,15 @@ func RSS(t testing.TB, pid int) int64 {
 	return 0
 }
 
+// Overdue is called before a test fails for something that never came: see EMANET_E2E_DUMP.
+func Overdue(t testing.TB) {
+	t.Helper()
+	running.Range(func(addr, _ any) bool {
+		dump(t, addr.(string), os.ErrDeadlineExceeded)
+		return true
+	})
+}
+
 // Eventually polls until the condition holds and fails the test when it does not within Patience.
 func Eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
@@ -45,10 +54,7 @@ func Eventually(t testing.TB, what string, condition func() bool) {
 	deadline := time.Now().Add(Patience)
 	for !condition() {
 		if time.Now().After(deadline) {
-			running.Range(func(addr, _ any) bool {
-				dump(t, addr.(string), os.ErrDeadlineExceeded)
-				return true
-			})
+			Overdue(t)
 			t.Fatalf("waited %v in vain: %s", Patience, what)
 		}
 		<-tick.C
