@@ -87,8 +87,8 @@ func peakRSS() float64 {
 	return 0
 }
 
-// BenchmarkLayout folds b.N messages of 100 bytes for one mailbox, 64 senders' worth to a record, in chunks of 100,000,
-// then settles them all. Run with -benchtime=1000000x.
+// BenchmarkLayout folds b.N messages of 100 bytes for one mailbox in transactions of 100,000, reads them back and
+// settles them all, without a journal. Run with -benchtime=1000000x.
 func BenchmarkLayout(b *testing.B) {
 	for _, l := range layouts() {
 		b.Run(l.name, func(b *testing.B) { benchmarkLayout(b, l) })
@@ -96,103 +96,28 @@ func BenchmarkLayout(b *testing.B) {
 }
 
 func benchmarkLayout(b *testing.B, l layout) {
-	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
+	resetPeak()
 	path := filepath.Join(b.TempDir(), "broker.db")
-	conn, err := connect(path, "", sqlite3.OPEN_READWRITE|sqlite3.OPEN_CREATE, 4<<20)
-	must(b, err)
+	conn, write := openLayout(b, path, l)
 	defer disconnect(conn)
-	must(b, conn.Exec(fmt.Sprintf(`PRAGMA page_size=%d; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0`, l.sqlite)))
-	schema := schemaSQL
-	if l.replace != "" {
-		from, to := strings.Index(schema, "CREATE TABLE entry_page"), strings.Index(schema, "-- Ranges that")
-		schema = schema[:from] + l.replace + schema[to:]
-	}
-	must(b, conn.Exec(schema))
-	var write func(*net) error
-	if l.rows {
-		write = rowsWriter(b, conn)
-	} else {
-		w, err := newWriter(conn, l.geo, slog.New(slog.DiscardHandler))
-		must(b, err)
-		if l.replace != "" {
-			w.stmt.pageDelete, err = prepare(conn, `DELETE FROM entry_page WHERE mailbox = 1 AND priority = 0 AND first_seq = (SELECT first_seq FROM entry_page LIMIT 1) AND ? IS NULL`)
-			must(b, err)
-		}
-		write = func(n *net) error { _, err := w.write(n); return err }
-	}
 	const chunk = 100_000
-	payload := make([]byte, 100)
+	n := newNet()
+	last := uint64(b.N)
 	var fold, settle time.Duration
-	seq := uint64(1)
-	for done := 0; done < b.N; done += chunk {
-		n := newNet()
-		r := newRecorder()
-		for range min(chunk, b.N-done) {
-			batch := r.begin()
-			m := message.Message{Topic: "plant/7/temperature", Payload: payload, ReceivedAt: 1_790_000_000_000, QoS: 1}
-			var id uint64
-			r.batch = batch
-			batch.Message(&m, &id)
-			batch.Entry(1, &store.Entry{Seq: seq, Attr: 1, MessageID: id})
-			batch.Commit()
-			seq++
-		}
-		shift := seq - 1 - uint64(len(r.records))
-		start := cpu()
-		for i, rec := range r.records {
-			must(b, n.add(store.LSN(i+1), rec))
-		}
-		for i := range n.messages { // the recorder's ids start anew in every chunk
-			n.messages[i].id += shift
-		}
-		for i := range n.mailboxes[1].lanes[0].entries {
-			n.mailboxes[1].lanes[0].entries[i].message += shift
-		}
-		must(b, write(n))
-		_, _, err := conn.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
-		must(b, err)
-		fold += cpu() - start
+	for from := uint64(1); from <= last; from += chunk {
+		n.reset()
+		records := publishRecords(from, min(from+chunk-1, last))
+		fold += takes(b, conn, n, records, write)
 	}
 	size := fileSize(path)
-	var paging time.Duration
-	read := 0
-	if !l.rows {
-		rd, err := newReader(path, "")
-		must(b, err)
-		start := time.Now()
-		for after := uint64(0); ; {
-			es, err := rd.entries(1, 0, after, maxSeq, 256)
-			must(b, err)
-			if len(es) == 0 {
-				break
-			}
-			read += len(es)
-			after = es[len(es)-1].Seq
-		}
-		paging = time.Since(start)
-		if read != b.N {
-			b.Fatalf("read %d of %d", read, b.N)
-		}
-		must(b, rd.close())
+	paging := cpu()
+	if read := page(b, path, conn, l.rows); read != b.N {
+		b.Fatalf("read %d of %d", read, b.N)
 	}
-	if l.replace == "" {
-		for from := uint64(1); from < seq; from += chunk {
-			n := newNet()
-			r := newRecorder()
-			for s := from; s < min(from+chunk, seq); s += 100 {
-				batch := r.begin()
-				batch.Settle(1, 0, store.SeqRange{From: s, To: min(s+99, seq-1)}, min(100, seq-s), int64(min(100, seq-s))*119)
-				batch.Commit()
-			}
-			start := cpu()
-			for i, rec := range r.records {
-				must(b, n.add(store.LSN(i+1), rec))
-			}
-			must(b, write(n))
-			_, _, err := conn.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
-			must(b, err)
-			settle += cpu() - start
-		}
+	paging = cpu() - paging
+	for from := uint64(1); from <= last && l.replace == ""; from += chunk {
+		n.reset()
+		settle += takes(b, conn, n, settleRecords(from, min(from+chunk-1, last)), write)
 	}
 	per := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 / float64(b.N) }
 	b.ReportMetric(0, "ns/op")
@@ -200,8 +125,101 @@ func benchmarkLayout(b *testing.B, l layout) {
 	b.ReportMetric(per(settle), "us-settle/msg")
 	b.ReportMetric(float64(size)/float64(b.N), "B-file/msg")
 	b.ReportMetric(peakRSS(), "MiB-peak")
-	if read > 0 {
-		b.ReportMetric(float64(read)/paging.Seconds(), "paged/s")
+	b.ReportMetric(per(paging), "us-page/msg")
+}
+
+// openLayout makes a database of a layout and gives what writes to it.
+func openLayout(b *testing.B, path string, l layout) (*sqlite3.Conn, func(*net) error) {
+	conn, err := connect(path, "", sqlite3.OPEN_READWRITE|sqlite3.OPEN_CREATE, foldCache)
+	must(b, err)
+	must(b, conn.Exec(fmt.Sprintf(`PRAGMA page_size=%d; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0`, l.sqlite)))
+	schema := schemaSQL
+	if l.replace != "" {
+		from, to := strings.Index(schema, "CREATE TABLE entry_page"), strings.Index(schema, "-- Ranges that")
+		schema = schema[:from] + l.replace + schema[to:]
+	}
+	must(b, conn.Exec(schema))
+	if l.rows {
+		return conn, rowsWriter(b, conn)
+	}
+	w, err := newWriter(conn, l.geo, slog.New(slog.DiscardHandler))
+	must(b, err)
+	return conn, func(n *net) error { _, err := w.write(n); return err }
+}
+
+// takes is the CPU time of netting records, writing the net effect and a checkpoint.
+func takes(b *testing.B, conn *sqlite3.Conn, n *net, records [][]byte, write func(*net) error) time.Duration {
+	start := cpu()
+	for i, rec := range records {
+		must(b, n.add(store.LSN(i+1), rec))
+	}
+	must(b, write(n))
+	_, _, err := conn.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
+	must(b, err)
+	return cpu() - start
+}
+
+// publishRecords has a message and its entry in mailbox 1 in each record.
+func publishRecords(from, to uint64) [][]byte {
+	r := &recorder{}
+	r.batch = store.NewBatch(r, from, 1)
+	m := message.Message{Topic: "plant/7/temperature", Payload: make([]byte, 100), ReceivedAt: 1_790_000_000_000, QoS: 1}
+	for seq := from; seq <= to; seq++ {
+		batch := r.begin()
+		var id uint64
+		batch.Message(&m, &id)
+		batch.Entry(1, &store.Entry{Seq: seq, Attr: 1, MessageID: id})
+		batch.Commit()
+	}
+	return r.records
+}
+
+// settleRecords settles a hundred at a time.
+func settleRecords(from, to uint64) [][]byte {
+	r := newRecorder()
+	for ; from <= to; from += 100 {
+		end := min(from+99, to)
+		batch := r.begin()
+		batch.Settle(1, 0, store.SeqRange{From: from, To: end}, end-from+1, int64(end-from+1)*119)
+		batch.Commit()
+	}
+	return r.records
+}
+
+// page reads the backlog back, 256 entries with their messages at a time.
+func page(b *testing.B, path string, conn *sqlite3.Conn, rows bool) (read int) {
+	if rows {
+		s, err := prepare(conn, `SELECT e.seq, m.body FROM e JOIN m ON m.id = e.message WHERE mailbox = 1 AND priority = 0 AND seq > ? ORDER BY seq LIMIT 256`)
+		must(b, err)
+		after := uint64(0)
+		for {
+			n := 0
+			more, err := s.row(after)
+			for ; more; more, err = s.more() {
+				_, derr := message.Decode(s.ColumnRawBlob(1))
+				must(b, derr)
+				after = s.uint(0)
+				n++
+			}
+			must(b, err)
+			s.done()
+			if n == 0 {
+				return read
+			}
+			read += n
+		}
+	}
+	r, err := newReader(path, "")
+	must(b, err)
+	defer r.close()
+	for after := uint64(0); ; {
+		es, err := r.entries(1, 0, after, maxSeq, 256)
+		must(b, err)
+		if len(es) == 0 {
+			return read
+		}
+		read += len(es)
+		after = es[len(es)-1].Seq
 	}
 }
 

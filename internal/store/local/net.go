@@ -1,11 +1,7 @@
 package local
 
 import (
-	"maps"
-	"math"
-	"slices"
 	"sort"
-	"strings"
 
 	"emanet/internal/message"
 	"emanet/internal/store"
@@ -68,28 +64,6 @@ type netMailbox struct {
 	nextSeq  uint64 // 0: no entry came
 	received map[uint16]bool
 	lanes    []*netLane
-}
-
-// netLane is what happened to one priority of a mailbox.
-type netLane struct {
-	mailbox  uint64
-	priority uint8
-	entries  []pageEntry // that came, ascending seqs
-	alive    int         // of entries
-	low      int         // entries below this index are dead
-	count    int64       // change of the number of live entries
-	bytes    int64       // change of their Cost
-	settled  []store.SeqRange
-	changes  []entryChange // of entries on pages, in journal order
-	moved    []uint64      // messages of earlier runs that entries came with: their Cost is still missing in bytes
-}
-
-// entryChange is a Release or a delivery count of an entry that is on a page.
-type entryChange struct {
-	seq        uint64
-	deliveries uint32
-	counted    bool // deliveries is set
-	released   bool
 }
 
 func newNet() *net {
@@ -210,43 +184,6 @@ func (m *netMailbox) lane(priority uint8) *netLane {
 	return l
 }
 
-func (n *net) entry(lsn store.LSN, op *store.Op) {
-	l := n.lane(op.Mailbox, op.Priority)
-	m := n.mailbox(op.Mailbox)
-	m.nextSeq = max(m.nextSeq, op.Range.From+1)
-	if len(l.entries) == cap(l.entries) && len(l.entries) >= spareEntries/4 {
-		l.entries = n.larger(l.entries)
-	}
-	l.entries = append(l.entries, pageEntry{
-		seq: op.Range.From, message: op.MessageID, expiresAt: op.ExpiresAt, lsn: lsn, tag: op.Tag,
-		deliveries: op.Deliveries, attr: op.Attr, released: op.Released,
-	})
-	l.alive++
-	l.count++
-	n.entries++
-	if op.Released {
-		return
-	}
-	if m := n.message(op.MessageID); m != nil {
-		m.refs++
-		l.bytes += m.cost
-		return
-	}
-	n.refs = append(n.refs, refChange{op.MessageID, 1})
-	l.moved = append(l.moved, op.MessageID)
-}
-
-// larger moves entries to a slice of an earlier run, if there is one with room.
-func (n *net) larger(entries []pageEntry) []pageEntry {
-	i := slices.IndexFunc(n.spare, func(s []pageEntry) bool { return cap(s) > len(entries) })
-	if i < 0 {
-		return entries
-	}
-	to := append(n.spare[i], entries...)
-	n.spare = slices.Delete(n.spare, i, i+1)
-	return to
-}
-
 // hold counts the entries of a message up or down.
 func (n *net) hold(id uint64, delta int64) {
 	if m := n.message(id); m != nil {
@@ -281,175 +218,4 @@ func (n *net) messageIndex(id uint64) int {
 		return -1
 	}
 	return i
-}
-
-// find gives the index of the first entry of this run with a seq of at least seq.
-func (l *netLane) find(seq uint64) int {
-	if len(l.entries) == 0 || seq <= l.entries[0].seq {
-		return 0
-	}
-	// Seqs are dense unless the mailbox has several lanes: the guess is nearly always right.
-	if i := seq - l.entries[0].seq; i < uint64(len(l.entries)) && l.entries[i].seq == seq {
-		return int(i)
-	}
-	return sort.Search(len(l.entries), func(i int) bool { return l.entries[i].seq >= seq })
-}
-
-// entryAt is the live entry seq of this run, or nil.
-func (l *netLane) entryAt(seq uint64) *pageEntry {
-	i := l.find(seq)
-	if i == len(l.entries) || l.entries[i].seq != seq || l.entries[i].dead {
-		return nil
-	}
-	return &l.entries[i]
-}
-
-func (n *net) settle(l *netLane, op *store.Op) {
-	l.count -= int64(op.Count)
-	l.bytes -= op.Bytes
-	r := op.Range
-	r.To = min(r.To, math.MaxInt64) // what SQLite can hold; no seq gets there
-	for i := max(l.find(r.From), l.low); i < len(l.entries) && l.entries[i].seq <= r.To; i++ {
-		if e := &l.entries[i]; !e.dead {
-			n.kill(l, e)
-		}
-	}
-	for l.low < len(l.entries) && l.entries[l.low].dead {
-		l.low++
-	}
-	if len(l.entries) > 0 {
-		if first := l.entries[0].seq; r.From >= first {
-			return
-		} else {
-			r.To = min(r.To, first-1)
-		}
-	}
-	if k := len(l.settled); k > 0 && r.From == l.settled[k-1].To+1 {
-		l.settled[k-1].To = r.To
-		return
-	}
-	l.settled = append(l.settled, r)
-}
-
-func (n *net) kill(l *netLane, e *pageEntry) {
-	e.dead = true
-	l.alive--
-	if !e.released {
-		n.hold(e.message, -1)
-	}
-}
-
-func (n *net) release(l *netLane, op *store.Op) {
-	l.bytes -= op.Bytes
-	if len(l.entries) == 0 || op.Range.From < l.entries[0].seq {
-		l.changes = append(l.changes, entryChange{seq: op.Range.From, released: true})
-		return
-	}
-	if e := l.entryAt(op.Range.From); e != nil && !e.released {
-		e.released = true
-		n.hold(e.message, -1)
-	}
-}
-
-func (n *net) deliveries(l *netLane, op *store.Op) {
-	if len(l.entries) == 0 || op.Range.From < l.entries[0].seq {
-		l.changes = append(l.changes, entryChange{seq: op.Range.From, deliveries: op.Deliveries, counted: true})
-		return
-	}
-	if e := l.entryAt(op.Range.From); e != nil {
-		e.deliveries = op.Deliveries
-	}
-}
-
-func (n *net) deleteMailbox(m *netMailbox) {
-	for _, l := range m.lanes {
-		for i := l.low; i < len(l.entries); i++ {
-			if e := &l.entries[i]; !e.dead {
-				n.kill(l, e)
-			}
-		}
-	}
-	m.lanes, m.received, m.deleted = nil, nil, true
-	n.lastLane = nil
-}
-
-// sortedRecords gives the newest values of the records that no later prefix deletion took, by kind and key.
-func (n *net) sortedRecords() ([]recordKey, []netRecord) {
-	keys := slices.SortedFunc(maps.Keys(n.records), compareKeys)
-	gone := make([]bool, len(keys))
-	for p, at := range n.prefixes {
-		i, _ := slices.BinarySearchFunc(keys, p, compareKeys)
-		for ; i < len(keys) && keys[i].kind == p.kind && strings.HasPrefix(keys[i].key, p.key); i++ {
-			gone[i] = gone[i] || n.records[keys[i]].at < at
-		}
-	}
-	kept, values := keys[:0], make([]netRecord, 0, len(keys))
-	for i, k := range keys {
-		if !gone[i] {
-			kept, values = append(kept, k), append(values, n.records[k])
-		}
-	}
-	return kept, values
-}
-
-func compareKeys(a, b recordKey) int {
-	if c := strings.Compare(a.kind, b.kind); c != 0 {
-		return c
-	}
-	return strings.Compare(a.key, b.key)
-}
-
-// sortedMailboxes gives the mailboxes in the order of their ids: neighbours in the file, and the same
-// order in every run.
-func (n *net) sortedMailboxes() []*netMailbox {
-	all := make([]*netMailbox, 0, len(n.mailboxes))
-	for _, m := range n.mailboxes {
-		all = append(all, m)
-	}
-	slices.SortFunc(all, func(a, b *netMailbox) int { return compare(a.id, b.id) })
-	return all
-}
-
-func compare(a, b uint64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
-// settledRanges are the lane's settled ranges of entries on pages, ascending and disjoint.
-func (l *netLane) settledRanges() []store.SeqRange { return mergeRanges(l.settled) }
-
-// mergeRanges sorts ranges and joins those that touch or overlap, in place.
-func mergeRanges(rs []store.SeqRange) []store.SeqRange {
-	slices.SortFunc(rs, func(a, b store.SeqRange) int { return compare(a.From, b.From) })
-	out := rs[:0]
-	for _, r := range rs {
-		if k := len(out); k > 0 && r.From <= out[k-1].To+1 {
-			out[k-1].To = max(out[k-1].To, r.To)
-			continue
-		}
-		out = append(out, r)
-	}
-	return out
-}
-
-// mergedChanges are the lane's changes by ascending seq, one for each entry.
-func (l *netLane) mergedChanges() []entryChange {
-	slices.SortStableFunc(l.changes, func(a, b entryChange) int { return compare(a.seq, b.seq) })
-	out := l.changes[:0]
-	for _, c := range l.changes {
-		if k := len(out); k > 0 && out[k-1].seq == c.seq {
-			out[k-1].released = out[k-1].released || c.released
-			if c.counted {
-				out[k-1].deliveries, out[k-1].counted = c.deliveries, true
-			}
-			continue
-		}
-		out = append(out, c)
-	}
-	return out
 }
