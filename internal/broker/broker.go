@@ -29,6 +29,8 @@ type Options struct {
 	UnsentMax    int64  // bytes handed to a connection and not yet written
 	Logger       *slog.Logger
 	WallClock    func() time.Time // for tests; default time.Now
+
+	identifiers uint64 // of packets, for tests; default 65,535
 }
 
 // Never is the expiry of a session that stays for good.
@@ -86,6 +88,9 @@ func Open(st store.Store, opt Options) (*Broker, error) {
 	}
 	if opt.WallClock == nil {
 		opt.WallClock = time.Now
+	}
+	if opt.identifiers == 0 {
+		opt.identifiers = 65535
 	}
 	if opt.UnsentMax == 0 {
 		opt.UnsentMax = 256 << 10

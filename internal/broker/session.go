@@ -77,7 +77,7 @@ func (b *Broker) newSession(clientID string, durable bool) *Session {
 }
 
 func (b *Broker) policy(durable bool) mailbox.Policy {
-	p := mailbox.Policy{Durable: durable, MaxEntries: b.opt.MaxQueued, Identifiers: 65535}
+	p := mailbox.Policy{Durable: durable, MaxEntries: b.opt.MaxQueued, Identifiers: b.opt.identifiers}
 	if b.opt.RejectNew {
 		p.Overflow = mailbox.RejectNew
 	}
