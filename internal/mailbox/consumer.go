@@ -138,7 +138,9 @@ func (m *Mailbox) Take(c *Consumer, buf []Delivery) []Delivery {
 	if len(c.queue) == 0 && cap(c.queue) > keptQueue {
 		c.queue = nil
 	}
-	c.woken = false // the caller takes until nothing comes
+	// The caller takes until nothing comes. If nothing came, and a flush has made entries ready just now, it
+	// would stop before them: the flush's own wake finds nothing left to assign.
+	c.woken = len(buf) == 0 && len(c.queue) > 0
 	first, more := m.takeWokenLocked()
 	m.mu.Unlock()
 	wakeAll(first, more)

@@ -95,3 +95,19 @@ func TestAConsumerThatTakesIsNotWokenForWhatItGetsAnyway(t *testing.T) {
 		equal(t, "wakes", c.wakes.Load(), 1)
 	}
 }
+
+// The flush has come and its waiters are not called yet: a Take that finds nothing assigns what has become ready.
+// Its caller stops at nothing, and the waiter finds nothing left to assign; so that Take itself must wake.
+func TestATakeBetweenAFlushAndItsWaitersWakesItsOwnCaller(t *testing.T) {
+	f := setup(t, session)
+	c := f.quiet(&consumer{})
+	f.add(0)
+	f.store.mu.Lock()
+	f.store.flushLSN = f.store.last
+	f.store.mu.Unlock()
+	wakes := c.wakes.Load()
+	if len(f.m.Take(&c.Consumer, nil)) == 0 {
+		equal(t, "wakes", c.wakes.Load(), wakes+1)
+		equal(t, "taken after the wake", show(f.m.Take(&c.Consumer, nil)), "1")
+	}
+}
