@@ -33,6 +33,8 @@ type fixture struct {
 	wall  atomic.Int64 // the wall clock, Unix ms
 	free  func()
 	conns []*conn // of this life
+
+	lastFlushed store.LSN // of the last life, when it ended
 }
 
 // year2030 is where the wall clock of a fixture begins.
@@ -86,6 +88,7 @@ func (f *fixture) stop() {
 
 func (f *fixture) end() {
 	f.Broker.Close()
+	f.lastFlushed = f.Flushed()
 	_ = f.store.Close() // after a crash: a dead process's, nothing it says matters
 	f.free()
 	f.Broker, f.conns = nil, nil

@@ -20,7 +20,8 @@ import (
 // once, late, or by a takeover), a kill, a power cut. What is acknowledged must be delivered, QoS 2 exactly
 // once, in order, with DUP where it belongs.
 //
-// EMANET_SOAK_ROUNDS sets the number of rounds, EMANET_SEED the first one's seed.
+// EMANET_SOAK_ROUNDS sets the number of rounds, EMANET_SEED the first one's seed, EMANET_STEPS how many steps
+// of a failure are shown.
 func TestEveryHandshakeSurvivesCrashesLossAndTakeover(t *testing.T) {
 	t.Parallel()
 	rounds := int(number("EMANET_SOAK_ROUNDS", 24))
@@ -53,6 +54,7 @@ type model struct {
 	ghosts    []*server      // connections lost that the server has not noticed
 	sent      map[uint64]int // entries put on a connection: seq -> message
 	doubt     uint64         // entries up to here may count as sent: the session was attached at a crash
+	away      store.LSN      // where the subscriber is recorded as detached, 0 while it is attached
 	log       []string
 	last      bool // no more faults
 }
@@ -65,7 +67,7 @@ func runModel(t *testing.T, seed uint64) {
 	defer func() {
 		if t.Failed() {
 			t.Logf("seed %d, identifiers %d, the last steps:", seed, opt.identifiers)
-			for _, line := range m.log[max(0, len(m.log)-60):] {
+			for _, line := range m.log[max(0, len(m.log)-int(number("EMANET_STEPS", 60))):] {
 				t.Log(line)
 			}
 		}
@@ -142,13 +144,16 @@ func (m *model) step() {
 	case 9:
 		m.flush(n)
 	}
-	if m.pub.link.dead {
+	if m.pub.link.isOver() && m.returns() {
 		m.pub.connect()
 	}
-	if m.sub.link.dead {
+	if m.sub.link.isOver() && m.returns() {
 		m.sub.connect()
 	}
 }
+
+// returns tells whether a client that is away comes back.
+func (m *model) returns() bool { return m.last || m.rng.IntN(40) == 0 }
 
 func (m *model) flush(n int) {
 	switch {
@@ -180,18 +185,26 @@ func (m *model) fault(n int) {
 		m.f.fs.CutAfter(1 + m.rng.IntN(30))
 	case n < 11:
 		m.lose(m.sub.link)
-		m.sub.connect()
+		if m.rng.IntN(2) == 0 {
+			m.sub.connect()
+		}
 	default:
 		m.lose(m.pub.link)
-		m.pub.connect()
+		if m.rng.IntN(2) == 0 {
+			m.pub.connect()
+		}
 	}
 }
 
 // lose ends a connection. The server notices now, or later, or by the takeover.
 func (m *model) lose(s *server) {
+	if s.isOver() {
+		return
+	}
 	m.logf("%s's connection is lost", s.name)
 	s.down = nil
 	s.up = s.up[:m.rng.IntN(len(s.up)+1)]
+	s.lost = true
 	if m.rng.IntN(2) == 0 {
 		s.end()
 		return
@@ -206,13 +219,13 @@ func (m *model) haunt() {
 	}
 	i := m.rng.IntN(len(m.ghosts))
 	g := m.ghosts[i]
-	switch m.rng.IntN(4) {
-	case 0, 1:
+	switch n := m.rng.IntN(30); {
+	case n < 10:
 		g.read()
-	case 2:
+	case n < 15:
 		g.write()
 		g.down = nil
-	case 3:
+	case n == 15:
 		g.end()
 		m.ghosts = slices.Delete(m.ghosts, i, i+1)
 	}
@@ -228,13 +241,17 @@ func (m *model) crash() {
 	m.letGo()
 	m.f.end()
 	m.ghosts = nil
+	wasAway := m.away != 0 && m.away <= m.f.lastFlushed
 	m.f.open()
-	// The session's record says whether the crash ended a connection.
-	if s := m.f.sessions.byID["sub"]; s.sent.First > 0 {
-		m.doubt = max(m.doubt, s.mailbox.Status().NextSeq-1)
+	if !wasAway {
+		m.doubt = max(m.doubt, m.f.sessions.byID["sub"].mailbox.Status().NextSeq-1)
 	}
-	m.pub.connect()
-	m.sub.connect()
+	m.away = 1 // the start records it as detached, before anything else
+	m.pub.link.dead, m.sub.link.dead = true, true
+	if m.rng.IntN(2) == 0 {
+		m.pub.connect()
+		m.sub.connect()
+	}
 }
 
 // checkSend is asked of every PUBLISH that is put on a connection.

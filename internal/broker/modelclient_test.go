@@ -22,7 +22,7 @@ func (p *publisher) connect() {
 
 // publish sends the next message.
 func (p *publisher) publish() {
-	if !p.online || p.next == p.m.messages || len(p.inFlight) >= 4 {
+	if !p.online || p.link.isOver() || p.next == p.m.messages || len(p.inFlight) >= 4 {
 		return
 	}
 	id := uint16(1)
@@ -50,7 +50,7 @@ func (p *publisher) find(id uint16) *sending {
 }
 
 func (p *publisher) read() {
-	if len(p.link.down) == 0 {
+	if p.link.lost || len(p.link.down) == 0 {
 		return
 	}
 	k := p.link.down[0]
@@ -147,7 +147,7 @@ func (r *reader) send(k packet) {
 }
 
 func (r *reader) read() {
-	if len(r.link.down) == 0 {
+	if r.link.lost || len(r.link.down) == 0 {
 		return
 	}
 	k := r.link.down[0]

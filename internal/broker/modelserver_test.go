@@ -53,6 +53,7 @@ type server struct {
 	settled  []uint64
 	greeted  bool
 	dead     bool // the server has given it up
+	lost     bool // the client has
 }
 
 type serverAnswer struct {
@@ -74,12 +75,18 @@ func (m *model) accept(name string) *server {
 		return s
 	}
 	s.client = a.Client
+	if name == "sub" {
+		m.away = 0
+	}
 	if !a.Present {
 		m.f.Fatalf("%s: the session was not there", name)
 	}
 	s.answer(a.LSN, packet{kind: connack})
 	return s
 }
+
+// isOver: one of the two ends has given the connection up.
+func (s *server) isOver() bool { return s.dead || s.lost }
 
 // tolerate fails the test for an error that a broker may not have here.
 func (m *model) tolerate(err error) {
@@ -249,4 +256,7 @@ func (s *server) end() {
 		s.m.tolerate(err)
 	}
 	s.client.Detach(Goodbye{})
+	if s.name == "sub" && !s.client.Displaced() {
+		s.m.away = s.m.f.store.Appended()
+	}
 }
