@@ -2,7 +2,6 @@ package mqttserver
 
 import (
 	"errors"
-	"io"
 	"net"
 	"os"
 	"sync"
@@ -52,27 +51,6 @@ type scratch struct {
 	subscribe   mqttwire.Subscribe
 	unsubscribe mqttwire.Unsubscribe
 }
-
-// ending says how a connection ends: what an MQTT 5 client is told, and why, for the log.
-type ending struct {
-	code  mqttwire.ReasonCode
-	tell  bool // send DISCONNECT (MQTT 5 only)
-	bad   bool // the client's fault
-	cause string
-}
-
-var (
-	shutdownEnd  = ending{code: mqttwire.ServerShuttingDown, tell: true, cause: "the server shuts down"}
-	takenOverEnd = ending{code: mqttwire.SessionTakenOver, tell: true, cause: "another connection has the session"}
-	leaveEnd     = ending{cause: "the client disconnected"}
-	silentEnd    = ending{code: mqttwire.KeepAliveTimeout, tell: true, bad: true, cause: "no packet within 1.5 times the keep-alive"}
-)
-
-// errEnd ends the read loop when the connection's ending has been decided.
-var errEnd = errors.New("connection ended")
-
-// errLeave is the end that the client has asked for by DISCONNECT.
-var errLeave = errors.New("the client disconnected")
 
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{server: s, nc: nc}
@@ -140,32 +118,28 @@ func (c *conn) handleBuffered() error {
 	}
 	waited, err := c.out.pause()
 	if waited {
-		c.waited()
+		c.alive()
 	}
 	return err
 }
 
 func (c *conn) handlePackets() error {
 	packets := uint64(0)
-	defer func() { c.server.stats.PacketsIn.Add(packets) }()
 	for {
 		f, n, err := mqttwire.Next(c.in.bytes(), c.version, c.server.opt.MaxPacket)
 		if err != nil || n == 0 {
+			c.server.stats.PacketsIn.Add(packets)
 			return err
 		}
-		packets++
+		if packets++; packets == 1 {
+			c.alive()
+		}
 		err = c.handle(f)
 		c.in.consume(n)
 		if err != nil {
+			c.server.stats.PacketsIn.Add(packets)
 			return err
 		}
-	}
-}
-
-// waited: the reader did not read for a while, which is not the client's silence.
-func (c *conn) waited() {
-	if c.idle > 0 {
-		c.lastRead = time.Now()
 	}
 }
 
@@ -179,7 +153,7 @@ func (c *conn) whenRoom(change func() error) error {
 			return err
 		}
 		err = c.out.awaitRoom(size)
-		c.waited()
+		c.alive()
 		if err != nil {
 			return err
 		}
@@ -225,7 +199,8 @@ func protocolError(text string) error {
 // than the keep-alive on a slow line, while a byte now and then keeps no connection.
 const progressMin = 1024
 
-// alive notes that the keep-alive begins anew.
+// alive notes that the keep-alive begins anew: with a packet, and when the reader did not read for a while,
+// which is not the client's silence.
 func (c *conn) alive() {
 	c.progress = 0
 	if c.idle > 0 {
@@ -277,51 +252,6 @@ func (c *conn) setReadDeadline(t time.Time) error {
 		return errEnd
 	}
 	return nil
-}
-
-// endFor turns an error into the connection's ending, unless that has been decided.
-func (c *conn) endFor(err error) {
-	var wrong *mqttwire.ProtocolError
-	var version *mqttwire.UnsupportedVersionError
-	switch {
-	case errors.Is(err, errEnd):
-	case errors.Is(err, errLeave):
-		c.end(leaveEnd)
-	case errors.As(err, &wrong):
-		c.end(ending{code: wrong.Code, tell: true, bad: true, cause: wrong.Text})
-	case errors.As(err, &version):
-		c.end(ending{bad: true, cause: version.Error()})
-	case errors.Is(err, broker.ErrGone):
-		c.end(takenOverEnd)
-	case errors.Is(err, io.EOF):
-		c.end(ending{cause: "the peer closed the connection"})
-	case errors.Is(err, store.ErrFailed), errors.Is(err, store.ErrClosed):
-		c.cut()
-	case errors.Is(err, store.ErrTooLarge):
-		c.end(ending{code: mqttwire.PacketTooLarge, tell: true, bad: true, cause: err.Error()})
-	default:
-		c.end(ending{cause: err.Error()})
-	}
-}
-
-// noteEnd logs how the connection ended.
-func (c *conn) noteEnd() {
-	e, _ := c.out.ended()
-	log := c.server.log.Debug
-	if e.bad {
-		c.server.stats.Malformed.Add(1)
-		log = c.server.log.Warn
-	}
-	log("connection ended", "client", c.clientID, "remote", c.nc.RemoteAddr().String(), "cause", e.cause, "code", e.code.String())
-}
-
-// end decides how the connection ends; the first decision stands. It may be called from any goroutine.
-func (c *conn) end(e ending) { c.out.end(e) }
-
-// cut ends the connection at once: nothing more is sent.
-func (c *conn) cut() {
-	c.out.cut()
-	_ = c.nc.Close() // the reader reports what there is to report
 }
 
 // The broker's view of a connection (broker.Receiver). Live is in output.go.

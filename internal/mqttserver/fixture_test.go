@@ -153,6 +153,18 @@ func (r *rig) eventually(what string, is func() bool) {
 
 func (r *rig) stats() *Stats { return r.server.Stats() }
 
+// only is the one connection there is, once all others have ended.
+func (r *rig) only() *conn {
+	r.Helper()
+	r.eventually("the end of all others", func() bool { return r.stats().Connections.Load() == 1 })
+	r.server.mu.Lock()
+	defer r.server.mu.Unlock()
+	for c := range r.server.conns {
+		return c
+	}
+	return nil
+}
+
 // dial opens a TCP connection.
 func (r *rig) dial() *peer {
 	r.Helper()

@@ -55,7 +55,7 @@ func (c *conn) pauseHeld() error {
 	}
 	c.wakeRecipients()
 	err := c.out.awaitHeld(heldMax)
-	c.waited()
+	c.alive()
 	return err
 }
 

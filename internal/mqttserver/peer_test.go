@@ -164,6 +164,15 @@ func (p *peer) send(packets ...[]byte) {
 	}
 }
 
+// sendAside is send while the test reads: a pipe holds nothing.
+func (p *peer) sendAside(packets ...[]byte) {
+	go func() {
+		if _, err := p.nc.Write(bytes.Join(packets, nil)); err != nil {
+			p.Errorf("send: %v", err)
+		}
+	}()
+}
+
 // next reads one packet; nil at the end of the connection.
 func (p *peer) next() []byte {
 	p.Helper()

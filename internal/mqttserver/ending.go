@@ -1,0 +1,76 @@
+package mqttserver
+
+import (
+	"errors"
+	"io"
+
+	"emanet/internal/broker"
+	"emanet/internal/mqttwire"
+	"emanet/internal/store"
+)
+
+// ending says how a connection ends: what an MQTT 5 client is told, and why, for the log.
+type ending struct {
+	code  mqttwire.ReasonCode
+	tell  bool // send DISCONNECT (MQTT 5 only)
+	bad   bool // the client's fault
+	cause string
+}
+
+var (
+	shutdownEnd  = ending{code: mqttwire.ServerShuttingDown, tell: true, cause: "the server shuts down"}
+	takenOverEnd = ending{code: mqttwire.SessionTakenOver, tell: true, cause: "another connection has the session"}
+	leaveEnd     = ending{cause: "the client disconnected"}
+	silentEnd    = ending{code: mqttwire.KeepAliveTimeout, tell: true, bad: true, cause: "no packet within 1.5 times the keep-alive"}
+)
+
+// errEnd ends the read loop when the connection's ending has been decided.
+var errEnd = errors.New("connection ended")
+
+// errLeave is the end that the client has asked for by DISCONNECT.
+var errLeave = errors.New("the client disconnected")
+
+// endFor turns an error into the connection's ending, unless that has been decided.
+func (c *conn) endFor(err error) {
+	var wrong *mqttwire.ProtocolError
+	var version *mqttwire.UnsupportedVersionError
+	switch {
+	case errors.Is(err, errEnd):
+	case errors.Is(err, errLeave):
+		c.end(leaveEnd)
+	case errors.As(err, &wrong):
+		c.end(ending{code: wrong.Code, tell: true, bad: true, cause: wrong.Text})
+	case errors.As(err, &version):
+		c.end(ending{bad: true, cause: version.Error()})
+	case errors.Is(err, broker.ErrGone):
+		c.end(takenOverEnd)
+	case errors.Is(err, io.EOF):
+		c.end(ending{cause: "the peer closed the connection"})
+	case errors.Is(err, store.ErrFailed), errors.Is(err, store.ErrClosed):
+		c.cut()
+	case errors.Is(err, store.ErrTooLarge):
+		c.end(ending{code: mqttwire.PacketTooLarge, tell: true, bad: true, cause: err.Error()})
+	default:
+		c.end(ending{cause: err.Error()})
+	}
+}
+
+// noteEnd logs how the connection ended.
+func (c *conn) noteEnd() {
+	e, _ := c.out.ended()
+	log := c.server.log.Debug
+	if e.bad {
+		c.server.stats.Malformed.Add(1)
+		log = c.server.log.Warn
+	}
+	log("connection ended", "client", c.clientID, "remote", c.nc.RemoteAddr().String(), "cause", e.cause, "code", e.code.String())
+}
+
+// end decides how the connection ends; the first decision stands. It may be called from any goroutine.
+func (c *conn) end(e ending) { c.out.end(e) }
+
+// cut ends the connection at once: nothing more is sent.
+func (c *conn) cut() {
+	c.out.cut()
+	_ = c.nc.Close() // the reader reports what there is to report
+}
