@@ -123,8 +123,14 @@ func (d *database) open() error {
 	if d.allPages, err = prepare(d.conn, `PRAGMA page_count`); err != nil {
 		return err
 	}
+	if err := d.conn.BusyTimeout(restartTimeout); err != nil {
+		return err
+	}
 	return d.readMeta()
 }
+
+// restartTimeout is how long a checkpoint waits for readers before the fold goes on with a longer WAL.
+const restartTimeout = 200 * time.Millisecond
 
 // walFrameHeader is what the WAL adds to a page.
 const walFrameHeader = 24

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/ncruces/go-sqlite3"
+
 	"emanet/internal/disk"
 	"emanet/internal/store"
 )
@@ -57,6 +59,35 @@ func TestAFullDiskLetsTheStoreStartSettleAndDrain(t *testing.T) {
 			b.close()
 		})
 	}
+}
+
+// TestASnapshotThatIsKeptOpenStopsTheFoldAtTheCapOfTheWAL is somebody who forgot a transaction in a tool.
+func TestASnapshotThatIsKeptOpenStopsTheFoldAtTheCapOfTheWAL(t *testing.T) {
+	t.Parallel()
+	opt := small()
+	opt.WALMax = 1 << 20
+	b := newRig(t, opt)
+	b.must(b.publish(100))
+	b.must(b.s.Sync())
+	reader, err := sqlite3.Open("file:" + simulatedDir + "/broker.db?vfs=" + b.opt.VFS)
+	b.must(err)
+	b.must(reader.Exec(`BEGIN; SELECT count(*) FROM mailbox`))
+	b.eventually("an alarm about the cap", func() bool {
+		if err := b.publish(5000); err != nil && !errors.Is(err, store.ErrBusy) && !errors.Is(err, store.ErrFull) {
+			t.Fatal(err)
+		}
+		return b.alarm("cap")
+	})
+	if size := b.s.Stats().WALBytes; size > opt.WALMax+512<<10 {
+		t.Errorf("the WAL has %d bytes, the cap is %d", size, opt.WALMax)
+	}
+	b.must(reader.Close())
+	b.eventually("the end of the alarms", func() bool { return len(b.s.Alarms()) == 0 })
+	b.must(b.s.Sync())
+	if n := b.read(); n != int(b.seq) {
+		t.Fatalf("%d entries, want %d", n, b.seq)
+	}
+	b.close()
 }
 
 // TestADiskThatFillsUpStopsPublishesAndComesBack lets the quota end the growth of broker.db.

@@ -14,6 +14,7 @@ type net struct {
 	last        store.LSN
 	taken       int // records
 	ops         uint64
+	strays      int // operations that cannot be meant; a fold stops for no record, but it counts them
 	entries     int // in all lanes, dead ones too: what bounds the memory of a fold
 	nextMessage uint64
 	nextMailbox uint64
@@ -113,8 +114,16 @@ func (n *net) add(lsn store.LSN, record []byte) error {
 }
 
 func (n *net) apply(lsn store.LSN, op *store.Op) {
+	if op.Mailbox > maxSeq || op.Range.From >= maxSeq || op.MessageID >= maxSeq {
+		n.strays++ // SQLite has no such numbers
+		return
+	}
 	switch op.Kind {
 	case store.OpMessage:
+		if op.MessageID < n.nextMessage {
+			n.strays++
+			return
+		}
 		n.messages = append(n.messages, netMessage{id: op.MessageID, cost: message.StoredSize(op.Body), body: op.Body})
 		n.nextMessage = op.MessageID + 1
 	case store.OpEntry:

@@ -33,7 +33,11 @@ type entryChange struct {
 func (n *net) entry(lsn store.LSN, op *store.Op) {
 	l := n.lane(op.Mailbox, op.Priority)
 	m := n.mailbox(op.Mailbox)
-	m.nextSeq = max(m.nextSeq, op.Range.From+1)
+	if op.Range.From < m.nextSeq {
+		n.strays++
+		return
+	}
+	m.nextSeq = op.Range.From + 1
 	if len(l.entries) == cap(l.entries) && len(l.entries) >= spareEntries/4 {
 		l.entries = n.larger(l.entries)
 	}

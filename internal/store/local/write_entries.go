@@ -1,6 +1,8 @@
 package local
 
 import (
+	"log/slog"
+
 	"emanet/internal/store"
 )
 
@@ -19,6 +21,9 @@ func readEntryPage(s *statement) entryPageRow {
 // page joins what comes after it when that is at least half its size. So slow traffic rewrites an entry
 // some log2(page) times and never leaves more than that many small pages.
 func (w *writer) addEntries(l *netLane) error {
+	if err := w.dropStrays(l); err != nil || l.alive == 0 {
+		return err
+	}
 	joined, err := w.joinSmallPages(l)
 	if err != nil {
 		return err
@@ -41,6 +46,32 @@ func (w *writer) addEntries(l *netLane) error {
 		w.entries.add(e)
 	}
 	return w.insertEntryPage(l.mailbox, l.priority)
+}
+
+// dropStrays gives up entries that are not above those on pages: their seqs were given before, which
+// cannot be, and must not keep the fold from going on.
+func (w *writer) dropStrays(l *netLane) error {
+	got, err := w.stmt.pageLast.row(l.mailbox, int(l.priority), maxSeq)
+	if err != nil {
+		return err
+	}
+	defer w.stmt.pageLast.done()
+	for i := l.low; got && i < len(l.entries) && l.entries[i].seq <= w.stmt.pageLast.uint(2); i++ {
+		e := &l.entries[i]
+		if e.dead {
+			continue
+		}
+		w.stray("an entry's seq was given before", slog.Uint64("mailbox", l.mailbox), slog.Uint64("seq", e.seq))
+		l.count--
+		if m := w.net.message(e.message); m != nil && !e.released {
+			l.bytes -= m.cost
+		}
+		w.net.kill(l, e)
+	}
+	for l.low < len(l.entries) && l.entries[l.low].dead {
+		l.low++
+	}
+	return nil
 }
 
 // newEntryPage keeps the last seq out of habit: callers read it after the last page was inserted.

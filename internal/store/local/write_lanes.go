@@ -44,6 +44,12 @@ func (w *writer) lane(l *netLane) error {
 			}
 		}
 	}
+	if l.alive > 0 {
+		row.last = l.entries[len(l.entries)-1].seq
+		if err := w.addEntries(l); err != nil {
+			return err
+		}
+	}
 	bytes := int64(row.bytes) + l.bytes
 	for _, id := range l.moved {
 		cost, err := w.costOf(id)
@@ -51,12 +57,6 @@ func (w *writer) lane(l *netLane) error {
 			return err
 		}
 		bytes += cost
-	}
-	if l.alive > 0 {
-		if err := w.addEntries(l); err != nil {
-			return err
-		}
-		row.last = w.entries.last
 	}
 	row.count = w.atLeastZero(int64(row.count)+l.count, l, "entries")
 	row.bytes = w.atLeastZero(bytes, l, "bytes")

@@ -218,7 +218,15 @@ func (w *writer) addMessages(messages []netMessage) error {
 			alive, cost = alive+1, cost+messages[i].cost
 		}
 	}
-	if alive == 0 {
+	last, err := w.lastMessage()
+	if err != nil || alive == 0 {
+		return err
+	}
+	for len(messages) > 0 && messages[0].id <= last {
+		w.stray("a message's id was given before", slog.Uint64("message", messages[0].id))
+		messages = messages[1:]
+	}
+	if len(messages) == 0 {
 		return nil
 	}
 	if err := w.joinSmallMessagePages(messages[0].id, alive, cost); err != nil {
@@ -239,6 +247,19 @@ func (w *writer) addMessages(messages []netMessage) error {
 		w.messages.add(messageRef{m.id, uint64(m.refs), uint64(m.cost)}, m.body)
 	}
 	return w.insertMessagePage()
+}
+
+// lastMessage is the highest id on a page.
+func (w *writer) lastMessage() (uint64, error) {
+	got, err := w.stmt.liveLast.row(maxSeq)
+	if err != nil {
+		return 0, err
+	}
+	defer w.stmt.liveLast.done()
+	if !got {
+		return 0, nil
+	}
+	return w.stmt.liveLast.uint(1), nil
 }
 
 // joinSmallMessagePages starts the scratch page with the pages that alive new messages join.

@@ -32,6 +32,7 @@ type writer struct {
 	geo    geometry
 	log    *slog.Logger
 	stmt   writerStatements
+	net    *net        // being written
 	refs   []refChange // of the transaction that is open
 	budget int         // entry pages left to it
 	// beforeCommit may still call the transaction off.
@@ -65,12 +66,14 @@ func (w *writer) write(n *net) (more bool, err error) {
 }
 
 func (w *writer) writeOpen(n *net) (more bool, err error) {
-	w.refs = append(w.refs, n.refs...)
+	w.net = n
+	w.strays += uint64(n.strays)
 	for _, m := range n.sortedMailboxes() {
 		if err := w.mailbox(m); err != nil {
 			return false, fmt.Errorf("mailbox %d: %w", m.id, err)
 		}
 	}
+	w.refs = append(w.refs, n.refs...)
 	if more, err = w.settledStep(); err != nil {
 		return false, err
 	}
