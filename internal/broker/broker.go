@@ -52,7 +52,8 @@ type Broker struct {
 	found    Found
 
 	dropLog    deadline // one line a second at most about dropped messages
-	dropClient atomic.Pointer[string]
+	dropNoted  atomic.Bool
+	dropFrom   atomic.Pointer[Session] // the last one
 	dropLogged uint64
 
 	retainedSweep deadline // removes retained messages that have expired
@@ -205,13 +206,16 @@ func isNoRoom(err error) bool { return errors.Is(err, store.ErrFull) || errors.I
 const retryLater = 1000 // ms
 
 // noteDrop has the log tell of dropped messages before long. It may be called under any lock.
-func (b *Broker) noteDrop(clientID string) {
-	b.dropClient.Store(&clientID)
-	b.due.setEarlier(&b.dropLog, b.Now()+1000)
+func (b *Broker) noteDrop(s *Session) {
+	b.dropFrom.Store(s)
+	if b.dropNoted.CompareAndSwap(false, true) {
+		b.due.set(&b.dropLog, b.Now()+1000)
+	}
 }
 
 func (b *Broker) logDrops() {
-	attrs := []any{"client", *b.dropClient.Load()}
+	b.dropNoted.Store(false) // before counting: what is dropped from now on is told the next time
+	attrs := []any{"client", b.dropFrom.Load().clientID}
 	var total uint64
 	for r := range b.counters.Dropped {
 		n := b.counters.Dropped[r].Load()

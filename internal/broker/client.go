@@ -12,8 +12,11 @@ import (
 // block.
 type Receiver interface {
 	// Live hands over a message that nobody keeps (QoS 0). A connection that does not drain drops it and
-	// counts that. attr and tag are as in a mailbox entry.
-	Live(m *message.Message, attr uint8, tag string)
+	// counts that. attr and tag are as in a mailbox entry. True: what waits is more than half of what may.
+	Live(m *message.Message, attr uint8, tag string) bool
+	// Pace waits a moment for the connection to drain what Live said is much, as long as it does drain. It
+	// alone may block, for a tenth of a second at most.
+	Pace()
 	// TakenOver tells that another connection has the session now: this one is to end
 	// ([MQTT-3.1.4-3]). Nothing it asks of its Client takes effect any more.
 	TakenOver()
@@ -33,7 +36,7 @@ type Client struct {
 	consumer  mailbox.Consumer
 	waiter    store.Waiter
 	routes    map[string]*route
-	touched   []*Session // got something in this burst, to be woken by Flush
+	burst     burst
 }
 
 // Connect is what a connection wants.

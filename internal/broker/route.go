@@ -20,6 +20,7 @@ type route struct {
 	version uint64
 	targets []target
 	durable bool // some target takes QoS >= 1 into a mailbox on disk
+	live    bool // some target takes QoS >= 1 without disk
 	// entriesSize bounds what the entries of all targets take in a batch, with what they push out.
 	entriesSize int
 }
@@ -50,7 +51,7 @@ func (b *Broker) match(r *route, publisher *Session) {
 	var found []topic.Subscription[*Session, *Subscription]
 	found, r.version = b.subs.Match(found, r.topic)
 	// New slices each time: a publish under way may still use the old ones.
-	r.targets, r.durable, r.entriesSize = make([]target, 0, len(found)), false, 0
+	r.targets, r.durable, r.live, r.entriesSize = make([]target, 0, len(found)), false, false, 0
 	var at map[*Session]int
 	if len(found) > 16 {
 		at = make(map[*Session]int, len(found))
@@ -67,6 +68,8 @@ func (b *Broker) match(r *route, publisher *Session) {
 		if t.qos > 0 && t.session.durable {
 			r.durable = true
 			r.entriesSize += store.SizeEntry + len(t.tag) + store.SizeSettle
+		} else {
+			r.live = true
 		}
 	}
 }

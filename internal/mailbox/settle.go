@@ -32,48 +32,58 @@ func (m *Mailbox) Settle(b *store.Batch, c *Consumer, keys []uint64) int {
 }
 
 // flightOf finds an unsettled entry that was sent under key and is c's now. A session's may have been sent
-// on an earlier connection and not on this one yet.
+// on an earlier connection and not on this one yet: then it is taken out of those that wait for that, unless
+// it is Released. Its PUBREL is still to go out, and only the answer to that counts (ADR 0002, R8).
 func (m *Mailbox) flightOf(c *Consumer, key uint64) *flight {
 	if c.closed {
 		return nil
 	}
 	f := m.flights[key]
-	if f == nil && m.policy.Identifiers > 0 {
-		return m.adoptLocked(c, key)
+	if f == nil {
+		if l, i := m.toResendLocked(key); l != nil && !l.returned[i].Released {
+			return m.adoptLocked(c, l, i)
+		}
+		return nil
 	}
-	if f == nil || f.settled || f.consumer != c || !f.sent() {
+	if f.settled || f.consumer != c || !f.sent() {
 		return nil
 	}
 	return f
 }
 
-// adoptLocked takes the lowest entry of this key out of those that wait to be sent again. Clients that
-// acknowledge them without waiting are rare, so it may take its time.
-func (m *Mailbox) adoptLocked(c *Consumer, key uint64) *flight {
+// toResendLocked finds the lowest entry of a session's key among those that wait to be sent again. Clients
+// that acknowledge them without waiting are rare, so it may take its time.
+func (m *Mailbox) toResendLocked(key uint64) (in *lane, at int) {
+	if m.policy.Identifiers == 0 {
+		return nil, 0
+	}
 	for _, l := range m.lanes {
-		found := -1
 		for i := range l.returned {
-			if it := &l.returned[i]; m.key(it.Seq) == key && (found < 0 || it.Seq < l.returned[found].Seq) {
-				found = i
+			if it := &l.returned[i]; m.key(it.Seq) == key && (in != l || it.Seq < l.returned[at].Seq) {
+				in, at = l, i
 			}
 		}
-		if found < 0 {
-			continue
+		if in != nil {
+			break
 		}
-		it := l.returned.remove(found)
-		m.keep(&it, -1)
-		m.ready--
-		m.bytes -= store.Cost(it.Message)
-		if m.flights == nil {
-			m.flights = make(map[uint64]*flight)
-		}
-		f := m.newFlight(it, c)
-		f.taken = true
-		c.inFlight++
-		m.flights[key] = f
-		return f
 	}
-	return nil
+	return in, at
+}
+
+// adoptLocked makes an entry that waits to be sent again one in flight at c.
+func (m *Mailbox) adoptLocked(c *Consumer, l *lane, i int) *flight {
+	it := l.returned.remove(i)
+	m.keep(&it, -1)
+	m.ready--
+	m.bytes -= store.Cost(it.Message)
+	if m.flights == nil {
+		m.flights = make(map[uint64]*flight)
+	}
+	f := m.newFlight(it, c)
+	f.taken = true
+	c.inFlight++
+	m.flights[m.key(it.Seq)] = f
+	return f
 }
 
 // settledLocked marks a flight as done: its key is free when the settlement is on disk.
@@ -131,12 +141,21 @@ func (m *Mailbox) Release(b *store.Batch, c *Consumer, key uint64) (store.LSN, b
 }
 
 // InFlight describes the entry in flight at c under key; false if there is none. MQTT servers look at
-// it to tell a PUBREC for a QoS 1 message from a right one.
+// it to tell a PUBREC for a QoS 1 message from a right one, or one that is Released already.
 func (m *Mailbox) InFlight(c *Consumer, key uint64) (store.Entry, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	f := m.flightOf(c, key)
+	if c.closed {
+		return store.Entry{}, false
+	}
+	f := m.flights[key]
 	if f == nil {
+		if l, i := m.toResendLocked(key); l != nil {
+			return l.returned[i].Entry, true
+		}
+		return store.Entry{}, false
+	}
+	if f.settled || f.consumer != c || !f.sent() {
 		return store.Entry{}, false
 	}
 	return f.Entry, true

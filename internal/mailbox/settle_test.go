@@ -275,3 +275,20 @@ func TestDeadLetterByAConsumerMovesAndSettlesInOneBatch(t *testing.T) {
 	equal(t, "moved", len(f.store.live(other.ID())), 2)
 	equal(t, "counted", f.host.drops(ReasonRejected), 2)
 }
+
+func TestAReleasedEntryThatWaitsForItsResumeIsLookedAtAndStaysThere(t *testing.T) {
+	// ADR 0002, R8: clients that repeat PUBREC on CONNECT ask for it before its PUBREL has gone out again.
+	f := setup(t, session)
+	c := f.attach(&consumer{Consumer: Consumer{Credit: 3}})
+	f.publish(3)
+	f.take(c)
+	f.release(c, 1)
+	f.m.Detach(&c.Consumer)
+	c = f.attach(&consumer{Consumer: Consumer{Credit: 3}})
+	e, ok := f.m.InFlight(&c.Consumer, 1)
+	equal(t, "in flight, released", ok && e.Released, true)
+	equal(t, "its end before its PUBREL", f.settle(c, 1), 0)
+	f.store.flush()
+	f.expectTake(c, "1+r 2+ 3+")
+	equal(t, "its end", f.settle(c, 1), 1)
+}
