@@ -14,10 +14,11 @@ import (
 // sink is a connection that takes everything and keeps nothing.
 type sink struct{ live atomic.Int64 }
 
-func (s *sink) Live(*message.Message, uint8, string) { s.live.Add(1) }
-func (s *sink) TakenOver()                           {}
-func (s *sink) Wake()                                {}
-func (s *sink) Flushed(store.LSN)                    {}
+func (s *sink) Live(*message.Message, uint8, string) bool { s.live.Add(1); return false }
+func (s *sink) Pace()                                     {}
+func (s *sink) TakenOver()                                {}
+func (s *sink) Wake()                                     {}
+func (s *sink) Flushed(store.LSN)                         {}
 
 // benchBroker is a broker on the operating system's disk.
 func benchBroker(b *testing.B) *Broker {

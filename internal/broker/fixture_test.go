@@ -163,18 +163,22 @@ type conn struct {
 	lsn     store.LSN // of CONNACK
 	gone    bool      // has left
 	takenBy atomic.Int32
+	paced   atomic.Int32
 	packet  uint16 // last packet id used
 
 	mu   sync.Mutex
 	live []string
+	much bool
 	buf  []mailbox.Delivery
 }
 
-func (c *conn) Live(m *message.Message, attr uint8, tag string) {
+func (c *conn) Live(m *message.Message, attr uint8, tag string) bool {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.live = append(c.live, show(m, attr, tag))
-	c.mu.Unlock()
+	return c.much
 }
+func (c *conn) Pace()             { c.paced.Add(1) }
 func (c *conn) TakenOver()        { c.takenBy.Add(1) }
 func (c *conn) Wake()             {}
 func (c *conn) Flushed(store.LSN) {}

@@ -61,10 +61,13 @@ type serverAnswer struct {
 	packet
 }
 
-func (s *server) Live(*message.Message, uint8, string) { panic("nothing here is sent at QoS 0") }
-func (s *server) TakenOver()                           {}
-func (s *server) Wake()                                {}
-func (s *server) Flushed(store.LSN)                    {}
+func (s *server) Live(*message.Message, uint8, string) bool {
+	panic("nothing here is sent at QoS 0")
+}
+func (s *server) Pace()             {}
+func (s *server) TakenOver()        {}
+func (s *server) Wake()             {}
+func (s *server) Flushed(store.LSN) {}
 
 func (m *model) accept(name string) *server {
 	s := &server{m: m, name: name}

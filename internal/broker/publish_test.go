@@ -186,3 +186,20 @@ func TestAMessageThatExpiresBeforeItIsSentIsDroppedAndCounted(t *testing.T) {
 	f.equal("waiting", f.mailboxOf("sub").Ready, 1)
 	f.connect("sub").expect("long")
 }
+
+func TestOnlyTheSoleReceiverOfAFloodSlowsItsPublisherDown(t *testing.T) {
+	t.Parallel()
+	f := setup(t, Options{})
+	slow, other := f.connect("slow", clean), f.connect("other", clean)
+	slow.much = true
+	slow.subscribe(to("alone", 0), to("both", 0))
+	other.subscribe(to("both", 0))
+	pub := f.connect("pub", clean)
+	pub.send("both", "x", 0)
+	pub.Pace()
+	f.equal("with another receiver", slow.paced.Load(), 0)
+	pub.send("alone", "x", 0)
+	pub.Pace()
+	pub.Pace()
+	f.equal("alone", slow.paced.Load(), 1)
+}
