@@ -196,10 +196,10 @@ func TestOnlyTheSoleReceiverOfAFloodSlowsItsPublisherDown(t *testing.T) {
 	other.subscribe(to("both", 0))
 	pub := f.connect("pub", clean)
 	pub.send("both", "x", 0)
-	pub.Pace()
+	pub.Client.Pace()
 	f.equal("with another receiver", slow.paced.Load(), 0)
 	pub.send("alone", "x", 0)
-	pub.Pace()
-	pub.Pace()
+	pub.Client.Pace()
+	pub.Client.Pace()
 	f.equal("alone", slow.paced.Load(), 1)
 }
