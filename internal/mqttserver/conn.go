@@ -26,11 +26,11 @@ type conn struct {
 	maxOut   uint32         // the client's Maximum Packet Size, 0 for none
 	expiry   uint32         // seconds, as granted
 	idle     time.Duration  // silence that ends the connection; 0: any is fine
-	lastRead time.Time      // when the keep-alive began anew
+	now      int64          // the broker's clock when the burst, and with it the keep-alive, began
 	progress int            // bytes read since
 	goodbye  broker.Goodbye
 	settled  []uint64 // delivery keys settled in this burst
-	scratch  scratch
+	scratch  *scratch // while a burst is handled
 
 	// publishing is held while a publish is taken in: by the reader, or by whoever goes on with held ones.
 	publishing sync.Mutex
@@ -44,13 +44,16 @@ type conn struct {
 	out output
 }
 
-// scratch are decoded packets, reused so that reading allocates little.
+// scratch are decoded packets, reused so that reading allocates little, and pooled so that idle connections
+// have none.
 type scratch struct {
 	publish     mqttwire.Publish
 	ack         mqttwire.Ack
 	subscribe   mqttwire.Subscribe
 	unsubscribe mqttwire.Unsubscribe
 }
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{server: s, nc: nc}
@@ -66,6 +69,7 @@ func (c *conn) run() {
 	if err == nil {
 		err = c.serve()
 	}
+	c.in.release() // an ending may take a while
 	// A client that took leave must be gone from the session before it sees its connection end: it may be
 	// back at once, and a takeover would send its will.
 	left := errors.Is(err, errLeave)
@@ -80,7 +84,6 @@ func (c *conn) run() {
 		c.endFor(err)
 	}
 	c.out.finish()
-	c.in.release()
 	c.noteEnd()
 }
 
@@ -116,6 +119,7 @@ func (c *conn) handleBuffered() error {
 	if err != nil {
 		return err
 	}
+	c.client.Pace()
 	waited, err := c.out.pause()
 	if waited {
 		c.alive()
@@ -124,11 +128,16 @@ func (c *conn) handleBuffered() error {
 }
 
 func (c *conn) handlePackets() error {
+	c.scratch = scratches.Get().(*scratch)
 	packets := uint64(0)
+	defer func() {
+		scratches.Put(c.scratch)
+		c.scratch = nil
+		c.server.stats.PacketsIn.Add(packets)
+	}()
 	for {
 		f, n, err := mqttwire.Next(c.in.bytes(), c.version, c.server.opt.MaxPacket)
 		if err != nil || n == 0 {
-			c.server.stats.PacketsIn.Add(packets)
 			return err
 		}
 		if packets++; packets == 1 {
@@ -137,7 +146,6 @@ func (c *conn) handlePackets() error {
 		err = c.handle(f)
 		c.in.consume(n)
 		if err != nil {
-			c.server.stats.PacketsIn.Add(packets)
 			return err
 		}
 	}
@@ -201,12 +209,7 @@ const progressMin = 1024
 
 // alive notes that the keep-alive begins anew: with a packet, and when the reader did not read for a while,
 // which is not the client's silence.
-func (c *conn) alive() {
-	c.progress = 0
-	if c.idle > 0 {
-		c.lastRead = time.Now()
-	}
-}
+func (c *conn) alive() { c.progress, c.now = 0, c.server.broker.Now() }
 
 // read waits for bytes, as long as the keep-alive allows ([MQTT-3.1.2-22]).
 func (c *conn) read() error {
@@ -231,7 +234,7 @@ func (c *conn) read() error {
 			return err
 		}
 		// The deadline is only set anew when it strikes: a packet then costs no timer.
-		left := c.idle - time.Since(c.lastRead)
+		left := c.idle - time.Duration(c.server.broker.Now()-c.now)*time.Millisecond
 		if c.idle == 0 || left <= 0 {
 			c.end(silentEnd)
 			return errEnd

@@ -2,9 +2,11 @@ package mqttserver
 
 import (
 	"encoding/binary"
+	"net"
 	"sync"
 
 	"emanet/internal/broker"
+	"emanet/internal/mailbox"
 	"emanet/internal/message"
 	"emanet/internal/mqttwire"
 )
@@ -48,17 +50,17 @@ func (o *output) encodeMessage(m *outgoing, now int64) bool {
 		c.server.stats.TooLargeDropped.Add(1)
 		return false
 	}
-	before := len(o.buf)
+	before := len(o.pad.buf)
 	if len(d.Payload) < largePayload {
-		o.buf = mqttwire.AppendDelivery(o.buf, &d, c.version)
+		o.pad.buf = mqttwire.AppendDelivery(o.pad.buf, &d, c.version)
 	} else {
-		o.buf = mqttwire.AppendDeliveryHead(o.buf, &d, c.version)
-		o.chunks = append(o.chunks, o.buf[o.chunked:], d.Payload)
-		o.chunked = len(o.buf)
-		o.gathered += len(d.Payload)
+		o.pad.buf = mqttwire.AppendDeliveryHead(o.pad.buf, &d, c.version)
+		o.pad.chunks = append(o.pad.chunks, o.pad.buf[o.pad.chunked:], d.Payload)
+		o.pad.chunked = len(o.pad.buf)
+		o.pad.gathered += len(d.Payload)
 	}
-	o.gathered += len(o.buf) - before
-	if o.gathered >= flushAt {
+	o.pad.gathered += len(o.pad.buf) - before
+	if o.pad.gathered >= flushAt {
 		o.flush()
 	}
 	return true
@@ -91,46 +93,51 @@ func identifiers(tag string) mqttwire.SubscriptionIDs {
 	return ids
 }
 
-// Output buffers are pooled; one that grew far is left to the collector.
-const (
-	outputBuffer    = 16 << 10
-	outputBufferMax = 512 << 10
-)
-
-var outputBuffers = sync.Pool{New: func() any { b := make([]byte, 0, outputBuffer); return &b }}
-
-func (o *output) takeBuffer() {
-	o.box = outputBuffers.Get().(*[]byte)
-	o.buf = *o.box
+// pad is what a writer works with. They are pooled: a connection without a writer has none.
+type pad struct {
+	buf        []byte
+	chunks     net.Buffers // when large payloads go out without being copied
+	chunked    int         // so much of buf is in chunks
+	gathered   int         // bytes in buf and chunks
+	deliveries []mailbox.Delivery
+	retained   []broker.Retained
 }
 
-func (o *output) giveBuffer() {
-	if cap(o.buf) <= outputBufferMax {
-		*o.box = o.buf[:0]
-		outputBuffers.Put(o.box)
+// A pad begins with padBytes; one that grew beyond padBytesMax is left to the collector.
+const (
+	padBytes    = 16 << 10
+	padBytesMax = 512 << 10
+)
+
+var pads = sync.Pool{New: func() any { return &pad{buf: make([]byte, 0, padBytes)} }}
+
+func (o *output) givePad() {
+	if p := o.pad; cap(p.buf) <= padBytesMax && cap(p.deliveries) <= listKept {
+		pads.Put(p)
 	}
-	o.box, o.buf = nil, nil
+	o.pad = nil
 }
 
 // flush writes what was gathered. After an error it only throws it away.
 func (o *output) flush() {
-	if o.err == nil && len(o.buf)+len(o.chunks) > 0 {
+	if o.err == nil && len(o.pad.buf)+len(o.pad.chunks) > 0 {
 		var n int64
 		n, o.err = o.writeOut()
 		o.conn.server.stats.BytesOut.Add(uint64(n))
 	}
-	clear(o.chunks)
-	o.buf, o.chunks, o.chunked, o.gathered = o.buf[:0], o.chunks[:0], 0, 0
+	p := o.pad
+	clear(p.chunks)
+	p.buf, p.chunks, p.chunked, p.gathered = p.buf[:0], p.chunks[:0], 0, 0
 }
 
 func (o *output) writeOut() (int64, error) {
-	if len(o.chunks) == 0 {
-		n, err := o.conn.nc.Write(o.buf)
+	if len(o.pad.chunks) == 0 {
+		n, err := o.conn.nc.Write(o.pad.buf)
 		return int64(n), err
 	}
-	if len(o.buf) > o.chunked {
-		o.chunks = append(o.chunks, o.buf[o.chunked:])
+	if len(o.pad.buf) > o.pad.chunked {
+		o.pad.chunks = append(o.pad.chunks, o.pad.buf[o.pad.chunked:])
 	}
-	all := o.chunks // WriteTo consumes the slice it is called on
+	all := o.pad.chunks // WriteTo consumes the slice it is called on
 	return all.WriteTo(o.conn.nc)
 }

@@ -130,6 +130,9 @@ func (c *conn) handlePubcomp(f mqttwire.Frame) error {
 	return nil
 }
 
+// settledKept is the capacity up to which the list of settled keys is kept between bursts.
+const settledKept = 64
+
 // settle writes what this burst has settled, in one batch.
 func (c *conn) settle() error {
 	if len(c.settled) == 0 {
@@ -138,7 +141,9 @@ func (c *conn) settle() error {
 	if err := c.whenRoom(func() error { return c.client.Settle(c.settled) }); err != nil {
 		return err
 	}
-	c.settled = shrunk(c.settled[:0])
+	if c.settled = c.settled[:0]; cap(c.settled) > settledKept {
+		c.settled = nil
+	}
 	if c.client.Walking() { // retained messages wait for the mailbox to run low
 		c.out.wake()
 	}

@@ -24,7 +24,7 @@ func (c *conn) handlePublish(f mqttwire.Frame) error {
 			Code: mqttwire.ReceiveMaximumExceeded, Text: "more unacknowledged messages than the receive maximum",
 		}
 	}
-	m := translatePublish(p, c.server.broker.Now())
+	m := translatePublish(p, c.now)
 	c.publishing.Lock()
 	held, err := c.publishOrHold(p.Topic, m, p.PacketID)
 	c.publishing.Unlock()
@@ -45,7 +45,8 @@ func (c *conn) checkPublish(p *mqttwire.Publish) error {
 	if len(p.Topic) == 0 { // [MQTT-4.7.3-1]
 		return &mqttwire.ProtocolError{Code: mqttwire.TopicNameInvalid, Text: topic.ErrEmpty.Error()}
 	}
-	if bytes.Count(p.Topic, []byte{'/'}) >= c.server.opt.MaxTopicLevels {
+	most := c.server.opt.MaxTopicLevels
+	if len(p.Topic) >= most && bytes.Count(p.Topic, []byte{'/'}) >= most {
 		return &mqttwire.ProtocolError{Code: mqttwire.TopicNameInvalid, Text: "topic has more levels than the server takes"}
 	}
 	return nil

@@ -42,9 +42,9 @@ func (c *conn) handshake() error {
 	}
 	c.in.consume(n)
 	deadline := time.Time{}
-	c.lastRead = time.Now()
+	c.alive()
 	if c.idle > 0 {
-		deadline = c.lastRead.Add(c.idle)
+		deadline = time.Now().Add(c.idle)
 	}
 	return c.setReadDeadline(deadline)
 }

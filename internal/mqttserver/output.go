@@ -2,12 +2,9 @@ package mqttserver
 
 import (
 	"errors"
-	"net"
 	"sync"
 	"time"
 
-	"emanet/internal/broker"
-	"emanet/internal/mailbox"
 	"emanet/internal/message"
 	"emanet/internal/mqttwire"
 	"emanet/internal/store"
@@ -19,35 +16,27 @@ type output struct {
 	conn *conn
 
 	mu          sync.Mutex
-	room        *sync.Cond // told when something the reader may wait for has changed
-	answers     []answer   // in the order of the packets that caused them
-	pongs       int        // PINGRESPs due: they wait for nothing but CONNACK
-	live        []liveMessage
-	liveB       int64 // bytes of live, and of what the writer has of it
-	heldB       int   // bytes of publishes that wait for room in the store
-	running     bool  // the writer lives
-	again       bool  // something came since it last looked
-	subscribing bool  // a SUBACK is being made: retained messages come after it
-	roomAsked   bool  // roomWait is with the store
+	room        sync.Cond          // told when something the reader may wait for has changed
+	answers     *list[answer]      // in the order of the packets that caused them; nil: none
+	pongs       int                // PINGRESPs due: they wait for nothing but CONNACK
+	live        *list[liveMessage] // nil: none
+	liveB       int64              // bytes of live, and of what the writer has of it
+	heldB       int                // bytes of publishes that wait for room in the store
+	running     bool               // the writer lives
+	again       bool               // something came since it last looked
+	subscribing bool               // a SUBACK is being made: retained messages come after it
+	roomAsked   bool               // roomWait is with the store
 	ending      ending
 	isEnded     bool // ending is decided: the writer says goodbye and closes
 	isCut       bool
 	closed      chan struct{} // closed by the writer after the goodbye
 
 	// the writer's own
-	greeted    bool // CONNACK is written; nothing else goes before it ([MQTT-3.2.0-1])
-	box        *[]byte
-	buf        []byte
-	chunks     net.Buffers // when large payloads go out without being copied
-	chunked    int         // so much of buf is in chunks
-	gathered   int         // bytes in buf and chunks
-	err        error       // of the connection; nothing more is written after it
-	deliveries []mailbox.Delivery
-	retained   []broker.Retained
-	tooLarge   []uint64
-	sent       []answer
-	liveSpare  []liveMessage
-	roomWait   store.RoomWaiter
+	greeted  bool  // CONNACK is written; nothing else goes before it ([MQTT-3.2.0-1])
+	pad      *pad  // nil while there is no writer
+	err      error // of the connection; nothing more is written after it
+	tooLarge []uint64
+	roomWait store.RoomWaiter
 }
 
 // answer is a packet that waits for its LSN to be flushed.
@@ -74,7 +63,7 @@ const goodbyeTime = 2 * time.Second
 
 func (o *output) init(c *conn) {
 	o.conn = c
-	o.room = sync.NewCond(&o.mu)
+	o.room.L = &o.mu
 	o.closed = make(chan struct{})
 	o.roomWait = store.RoomWaiter{Class: store.Publish, F: o.roomCame}
 }
@@ -83,7 +72,7 @@ func (o *output) init(c *conn) {
 // The flush may have come, and have told the writer, before the packet was here: then nobody else wakes it.
 func (o *output) answer(a answer) {
 	o.mu.Lock()
-	o.answers = append(o.answers, a)
+	o.answers = queue(o.answers, &answerLists, a)
 	if a.kind == mqttwire.TypeSuback {
 		o.subscribing = false
 	}
@@ -106,7 +95,7 @@ func (o *output) refuse(connack []byte, e ending) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if connack != nil && !o.isEnded {
-		o.answers = append(o.answers, answer{kind: mqttwire.TypeConnack, raw: connack})
+		o.answers = queue(o.answers, &answerLists, answer{kind: mqttwire.TypeConnack, raw: connack})
 	}
 	o.endLocked(e)
 }
@@ -129,7 +118,7 @@ func (o *output) beginSubscribe() {
 func (o *output) pause() (waited bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for len(o.answers)+o.pongs > answersMax && !o.isEnded {
+	for o.answers.len()+o.pongs > answersMax && !o.isEnded {
 		waited = true
 		o.room.Wait()
 	}
@@ -221,20 +210,46 @@ func (o *output) roomCame() {
 
 // Live implements broker.Receiver. The writer is woken by whoever published, after its burst. A message
 // larger than the bound goes when nothing else waits.
-func (c *conn) Live(m *message.Message, attr uint8, tag string) {
+func (c *conn) Live(m *message.Message, attr uint8, tag string) (much bool) {
 	o := &c.out
 	size := liveSize(m)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.isEnded {
-		return // as if it had been published a moment later
+		return false // as if it had been published a moment later
 	}
 	if o.liveB > 0 && o.liveB+size > c.server.opt.MaxLiveBytes {
 		c.server.stats.LiveDropped.Add(1)
-		return
+		return true
 	}
 	o.live = append(o.live, liveMessage{m, tag, attr})
 	o.liveB += size
+	return o.liveB > c.server.opt.MaxLiveBytes/2
+}
+
+// A publisher waits paceMax at most for this connection, and only while the client takes something at least
+// every paceStall: one that has stopped reading delays nobody.
+const (
+	paceMax   = 100 * time.Millisecond
+	paceStall = 20 * time.Millisecond
+)
+
+// Pace implements broker.Receiver: it waits until half of what may wait is free.
+func (c *conn) Pace() {
+	o := &c.out
+	began := time.Now()
+	look := time.AfterFunc(paceStall, o.room.Broadcast)
+	defer look.Stop()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.liveB > c.server.opt.MaxLiveBytes/2 && !o.isEnded {
+		now := time.Now()
+		if now.Sub(began) >= paceMax || now.Sub(o.drainedAt) >= paceStall {
+			return
+		}
+		look.Reset(paceStall)
+		o.room.Wait()
+	}
 }
 
 func liveSize(m *message.Message) int64 { return int64(len(m.Topic) + len(m.Payload) + 64) }

@@ -101,7 +101,7 @@ func TestAClientThatSendsAndNeverReadsIsReadNoMore(t *testing.T) {
 	waiting := func() int {
 		c.out.mu.Lock()
 		defer c.out.mu.Unlock()
-		return c.out.pongs + len(c.out.answers)
+		return c.out.pongs + c.out.answers.len()
 	}
 	r.eventually("the bound", func() bool { return waiting() > answersMax })
 	other := r.connect(v311live("o"))

@@ -1,18 +1,20 @@
 package mqttserver
 
 import (
+	"time"
+
 	"emanet/internal/mqttwire"
 	"emanet/internal/store"
 )
 
 // write is the writer: it gathers all there is, writes it at once, and looks again. One lives at a time.
 func (o *output) write() {
-	o.takeBuffer()
+	o.pad = pads.Get().(*pad)
 	for {
 		ended := o.gather()
 		o.flush()
 		if ended || o.err != nil {
-			o.giveBuffer()
+			o.givePad()
 			o.close()
 			return
 		}
@@ -30,27 +32,9 @@ func (o *output) rest() bool {
 		o.again = false
 		return false
 	}
-	o.giveBuffer()
-	o.shrinkLocked()
+	o.givePad()
 	o.running = false
 	return true
-}
-
-// keptLists is the capacity up to which the lists of an idle connection are kept.
-const keptLists = 32
-
-func (o *output) shrinkLocked() {
-	o.answers, o.live = shrunk(o.answers), shrunk(o.live)
-	o.sent, o.liveSpare = shrunk(o.sent[:0]), shrunk(o.liveSpare[:0])
-	o.deliveries, o.retained = shrunk(o.deliveries[:0]), shrunk(o.retained[:0])
-	o.chunks = shrunk(o.chunks[:0])
-}
-
-func shrunk[T any](list []T) []T {
-	if len(list) == 0 && cap(list) > keptLists {
-		return nil
-	}
-	return list
 }
 
 // close ends the connection. running stays set: there is no writer after this one.
@@ -78,7 +62,7 @@ func (o *output) gather() (ended bool) {
 	switch {
 	case ended: // no more messages: the client could not acknowledge them
 		if end.tell && o.greeted && o.conn.version == mqttwire.V5 {
-			o.buf = mqttwire.AppendDisconnect(o.buf, &mqttwire.Disconnect{Code: end.code}, mqttwire.V5)
+			o.pad.buf = mqttwire.AppendDisconnect(o.pad.buf, &mqttwire.Disconnect{Code: end.code}, mqttwire.V5)
 		}
 	case o.greeted && o.conn.client != nil: // nil: CONNECT was refused
 		o.gatherLive()
@@ -93,13 +77,11 @@ func (o *output) gatherAnswers() {
 	flushed := o.conn.server.broker.Flushed()
 	o.mu.Lock()
 	n := 0
-	for n < len(o.answers) && o.answers[n].lsn <= flushed {
+	for n < o.answers.len() && o.answers.items[n].lsn <= flushed {
 		n++
 	}
-	o.sent = append(o.sent[:0], o.answers[:n]...)
-	left := copy(o.answers, o.answers[n:])
-	clear(o.answers[left:])
-	o.answers = o.answers[:left]
+	var due *list[answer]
+	due, o.answers = o.answers.first(n, &answerLists)
 	pongs := 0
 	if o.greeted || n > 0 { // CONNACK is the first of all answers
 		pongs, o.pongs = o.pongs, 0
@@ -110,15 +92,15 @@ func (o *output) gatherAnswers() {
 	o.mu.Unlock()
 
 	acknowledged := 0
-	for i := range o.sent {
-		acknowledged += o.encodeAnswer(&o.sent[i])
+	for i := range due.all() {
+		acknowledged += o.encodeAnswer(&due.items[i])
 	}
-	clear(o.sent)
+	due.done(&answerLists)
 	if acknowledged > 0 {
 		o.conn.server.stats.Acknowledged.Add(uint64(acknowledged))
 	}
 	for range pongs { // [MQTT-3.12.4-1]
-		o.buf = mqttwire.AppendPingresp(o.buf)
+		o.pad.buf = mqttwire.AppendPingresp(o.pad.buf)
 	}
 }
 
@@ -126,7 +108,7 @@ func (o *output) gatherAnswers() {
 func (o *output) encodeAnswer(a *answer) (acknowledged int) {
 	c := o.conn
 	if a.raw != nil {
-		o.buf = append(o.buf, a.raw...)
+		o.pad.buf = append(o.pad.buf, a.raw...)
 		o.greeted = true // the first is CONNACK
 		return 0
 	}
@@ -142,7 +124,7 @@ func (o *output) encodeAnswer(a *answer) (acknowledged int) {
 			c.handshakeOver()
 		}
 	}
-	o.buf = mqttwire.AppendAckCode(o.buf, a.kind, a.packetID, a.code, c.version)
+	o.pad.buf = mqttwire.AppendAckCode(o.pad.buf, a.kind, a.packetID, a.code, c.version)
 	if a.code.Failed() {
 		return 0
 	}
@@ -157,37 +139,47 @@ func (c *conn) handshakeOver() {
 	}
 }
 
-// gatherLive encodes the QoS 0 messages. They count for the bound until they are on their way.
+// liveChunk is about how many bytes of QoS 0 messages go out in one write. What is left comes with the
+// next: so it shows soon whether the client reads (Pace).
+const liveChunk = 128 << 10
+
+// gatherLive encodes QoS 0 messages. They count for the bound until they are on their way.
 func (o *output) gatherLive() {
-	o.mu.Lock()
-	live := o.live
-	o.live, o.liveSpare = o.liveSpare[:0], nil
-	o.mu.Unlock()
-	if len(live) > 0 {
-		now := o.conn.server.broker.Now()
-		var size int64
-		for i := range live {
-			l := &live[i]
-			size += liveSize(l.message)
-			if !l.message.Expired(now) {
-				o.encodeMessage(&outgoing{message: l.message, attr: l.attr, tag: l.tag}, now)
-			}
-		}
-		clear(live)
+	if o.leavingAt == len(o.leaving) {
 		o.mu.Lock()
-		o.liveB -= size
+		o.leaving, o.live = o.live, o.leaving[:0]
 		o.mu.Unlock()
+		o.leavingAt = 0
 	}
-	o.liveSpare = live[:0]
+	if len(o.leaving) == 0 {
+		return
+	}
+	now := o.conn.server.broker.Now()
+	var size int64
+	for o.leavingAt < len(o.leaving) && size < liveChunk {
+		l := &o.leaving[o.leavingAt]
+		o.leavingAt++
+		size += liveSize(l.message)
+		if !l.message.Expired(now) {
+			o.encodeMessage(&outgoing{message: l.message, attr: l.attr, tag: l.tag}, now)
+		}
+		*l = liveMessage{}
+	}
+	o.mu.Lock()
+	o.liveB -= size
+	o.drainedAt = time.Now() // what was gathered before is written
+	o.again = true
+	o.room.Broadcast()
+	o.mu.Unlock()
 }
 
 // gatherDeliveries takes what the mailbox has handed over: as much as UnsentMax, until nothing comes.
 func (o *output) gatherDeliveries() {
 	c := o.conn
-	o.deliveries = c.client.Take(o.deliveries[:0])
-	if len(o.deliveries) > 0 {
+	o.pad.deliveries = c.client.Take(o.pad.deliveries[:0])
+	if len(o.pad.deliveries) > 0 {
 		o.encodeDeliveries()
-		clear(o.deliveries)
+		clear(o.pad.deliveries)
 		o.lookAgain()
 	}
 	if len(o.tooLarge) == 0 {
@@ -206,11 +198,11 @@ func (o *output) gatherDeliveries() {
 func (o *output) encodeDeliveries() {
 	c := o.conn
 	now := c.server.broker.Now()
-	for i := range o.deliveries {
-		d := &o.deliveries[i]
+	for i := range o.pad.deliveries {
+		d := &o.pad.deliveries[i]
 		packetID := uint16(d.Key) + 1
 		if d.Released {
-			o.buf = mqttwire.AppendAckCode(o.buf, mqttwire.TypePubrel, packetID, mqttwire.Success, c.version)
+			o.pad.buf = mqttwire.AppendAckCode(o.pad.buf, mqttwire.TypePubrel, packetID, mqttwire.Success, c.version)
 			continue
 		}
 		sent := o.encodeMessage(&outgoing{d.Message, d.Attr, d.Tag, packetID, d.Redelivered}, now)
@@ -232,8 +224,8 @@ func (o *output) gatherRetained() {
 	if !c.client.Walking() || o.retainedWait() {
 		return
 	}
-	retained, more, room, err := c.client.NextRetained(o.retained[:0])
-	o.retained = retained
+	retained, more, room, err := c.client.NextRetained(o.pad.retained[:0])
+	o.pad.retained = retained
 	switch {
 	case err != nil: // the store takes nothing any more, and the connection will end by that
 		return
@@ -242,11 +234,11 @@ func (o *output) gatherRetained() {
 		return
 	}
 	now := c.server.broker.Now()
-	for i := range o.retained {
-		r := &o.retained[i]
+	for i := range o.pad.retained {
+		r := &o.pad.retained[i]
 		o.encodeMessage(&outgoing{message: r.Message, attr: r.Attr, tag: r.Tag}, now)
 	}
-	clear(o.retained)
+	clear(o.pad.retained)
 	if more {
 		o.lookAgain()
 	}
@@ -272,8 +264,8 @@ func (o *output) retainedWait() bool {
 	if o.subscribing || o.roomAsked {
 		return true
 	}
-	for i := range o.answers {
-		if o.answers[i].kind == mqttwire.TypeSuback {
+	for i := range o.answers.all() {
+		if o.answers.items[i].kind == mqttwire.TypeSuback {
 			return true
 		}
 	}
