@@ -211,3 +211,36 @@ func resetPeak() {
 	runtime.GC()
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
 }
+
+// BenchmarkManyLanes folds one message for each of 10,000 mailboxes, b.N times: consumed at once, or kept.
+func BenchmarkManyLanes(b *testing.B) {
+	for _, kept := range []bool{false, true} {
+		b.Run(map[bool]string{false: "consumed", true: "kept"}[kept], func(b *testing.B) {
+			conn, write := openLayout(b, filepath.Join(b.TempDir(), "broker.db"), layout{geo: defaultGeometry(), sqlite: sqlitePage})
+			defer disconnect(conn)
+			const boxes = 10_000
+			id := uint64(1)
+			var spent time.Duration
+			for round := range b.N {
+				r := &recorder{}
+				r.batch = store.NewBatch(r, id, 1)
+				m := message.Message{Topic: "t", Payload: make([]byte, 100), QoS: 1}
+				for box := range uint64(boxes) {
+					batch := r.begin()
+					batch.Message(&m, &id)
+					batch.Entry(box+1, &store.Entry{Seq: uint64(round + 1), MessageID: id})
+					batch.Commit()
+					if !kept {
+						batch = r.begin()
+						batch.Settle(box+1, 0, store.SeqRange{From: uint64(round + 1), To: uint64(round + 1)}, 1, 101)
+						batch.Commit()
+					}
+				}
+				id++
+				spent += takes(b, conn, newNet(), r.records, write)
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(float64(spent.Nanoseconds())/1000/float64(b.N)/boxes, "us-fold/lane")
+		})
+	}
+}

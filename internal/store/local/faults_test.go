@@ -141,6 +141,43 @@ func TestACheckpointThatFailsIsAnAlarmAndFoldingGoesOn(t *testing.T) {
 	b.close()
 }
 
+// TestFlushesOfSQLitesFilesThatFailNowAndThenLoseNothing: a failed flush drops what was written, as Linux does.
+func TestFlushesOfSQLitesFilesThatFailNowAndThenLoseNothing(t *testing.T) {
+	t.Parallel()
+	b := newRig(t, small())
+	b.awaitBallast()
+	var flushes atomic.Int32
+	var broken atomic.Bool
+	broken.Store(true)
+	b.fs.SetHook(func(op powercut.Op) error {
+		if broken.Load() && op.Kind == powercut.Sync && strings.Contains(op.Name, "broker.db") && flushes.Add(1)%3 != 0 {
+			return errInjected
+		}
+		return nil
+	})
+	failed := 0
+	for range 300 {
+		b.eventually("room", func() bool { return b.publish(4000) == nil })
+		if b.s.Sync() != nil {
+			failed++
+		}
+	}
+	if failed == 0 {
+		t.Fatal("no fold failed: the test tests nothing")
+	}
+	broken.Store(false)
+	b.must(b.s.Sync())
+	if n := b.read(); n != int(b.seq) {
+		t.Fatalf("%d entries, want %d", n, b.seq)
+	}
+	b.end(b.fs.Cut)
+	b.start()
+	if n := b.read(); n != int(b.seq) {
+		t.Fatalf("%d entries after a cut, want %d", n, b.seq)
+	}
+	b.close()
+}
+
 // TestTwoStoresOnOneDirectory: the second is refused by name.
 func TestTwoStoresOnOneDirectory(t *testing.T) {
 	t.Parallel()

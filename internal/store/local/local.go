@@ -1,6 +1,6 @@
 // Package local is the embedded store: a journal in front of SQLite.
 //
-//	DIR/emanet.lock    one process at a time
+//	DIR/LOCK           one process at a time
 //	DIR/format         format of the directory
 //	DIR/journal/       segments; every acknowledgement comes from here
 //	DIR/broker.db      SQLite: what lasts, up to the LSN folded into it

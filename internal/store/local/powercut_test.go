@@ -1,6 +1,7 @@
 package local_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -15,14 +16,16 @@ func TestNothingAcknowledgedIsLostInPowerCutsAndKills(t *testing.T) {
 	seed := storetest.Seed(t)
 	for round := range storetest.Rounds(200) {
 		roundSeed := seed + uint64(round)
-		rng := rand.New(rand.NewPCG(roundSeed, 2))
-		storetest.Model(t, func(tb testing.TB) *storetest.Subject {
-			opt := tiny()
-			if round%4 == 0 {
-				opt = small()
-			}
-			return newSimulated(tb, roundSeed, opt).subject(func() int { return 1 + rng.IntN(150) })
-		}, storetest.Plan{Seed: roundSeed, Lives: 3, Batches: 150, Crash: true})
+		opt := tiny()
+		if roundSeed%4 == 0 {
+			opt = small()
+		}
+		t.Run(fmt.Sprint("EMANET_SEED=", roundSeed), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(roundSeed, 2))
+			storetest.Model(t, func(tb testing.TB) *storetest.Subject {
+				return newSimulated(tb, roundSeed, opt).subject(func() int { return 1 + rng.IntN(150) })
+			}, storetest.Plan{Seed: roundSeed, Lives: 3, Batches: 150, Crash: true})
+		})
 	}
 }
 
@@ -31,8 +34,11 @@ func TestPagesOfAFewEntriesHoldTheSameState(t *testing.T) {
 	t.Parallel()
 	seed := storetest.Seed(t)
 	for round := range storetest.Rounds(20) {
-		storetest.Model(t, func(tb testing.TB) *storetest.Subject {
-			return newSimulated(tb, seed+uint64(round), tiny()).subject(nil)
-		}, storetest.Plan{Seed: seed + uint64(round), Lives: 4, Batches: 400})
+		roundSeed := seed + uint64(round)
+		t.Run(fmt.Sprint("EMANET_SEED=", roundSeed), func(t *testing.T) {
+			storetest.Model(t, func(tb testing.TB) *storetest.Subject {
+				return newSimulated(tb, roundSeed, tiny()).subject(nil)
+			}, storetest.Plan{Seed: roundSeed, Lives: 4, Batches: 400})
+		})
 	}
 }

@@ -50,6 +50,7 @@ func (w *writer) lane(l *netLane) error {
 			return err
 		}
 	}
+	was := row.count
 	bytes := int64(row.bytes) + l.bytes
 	for _, id := range l.moved {
 		cost, err := w.costOf(id)
@@ -63,8 +64,13 @@ func (w *writer) lane(l *netLane) error {
 	if row.count == 0 {
 		return w.stmt.laneDelete.exec(l.mailbox, int(l.priority))
 	}
-	if row.first, err = w.firstSeq(l.mailbox, l.priority); err != nil {
-		return err
+	switch {
+	case was == 0 && l.alive > 0:
+		row.first = l.entries[l.low].seq
+	case len(settled) > 0:
+		if row.first, err = w.firstSeq(l.mailbox, l.priority); err != nil {
+			return err
+		}
 	}
 	return w.stmt.lanePut.exec(l.mailbox, int(l.priority), row.count, row.bytes, row.first, row.last)
 }
