@@ -20,7 +20,8 @@ type output struct {
 	answers     *list[answer]      // in the order of the packets that caused them; nil: none
 	pongs       int                // PINGRESPs due: they wait for nothing but CONNACK
 	live        *list[liveMessage] // nil: none
-	liveB       int64              // bytes of live, and of what the writer has of it
+	liveB       int64              // bytes of live and leaving
+	drainedAt   time.Time          // when the writer last got rid of some of it
 	heldB       int                // bytes of publishes that wait for room in the store
 	running     bool               // the writer lives
 	again       bool               // something came since it last looked
@@ -32,9 +33,11 @@ type output struct {
 	closed      chan struct{} // closed by the writer after the goodbye
 
 	// the writer's own
-	greeted  bool  // CONNACK is written; nothing else goes before it ([MQTT-3.2.0-1])
-	pad      *pad  // nil while there is no writer
-	err      error // of the connection; nothing more is written after it
+	greeted  bool               // CONNACK is written; nothing else goes before it ([MQTT-3.2.0-1])
+	pad      *pad               // nil while there is no writer
+	err      error              // of the connection; nothing more is written after it
+	leaving  *list[liveMessage] // goes out now, a chunk at a time
+	left     int                // so many of leaving are out
 	tooLarge []uint64
 	roomWait store.RoomWaiter
 }
@@ -222,7 +225,7 @@ func (c *conn) Live(m *message.Message, attr uint8, tag string) (much bool) {
 		c.server.stats.LiveDropped.Add(1)
 		return true
 	}
-	o.live = append(o.live, liveMessage{m, tag, attr})
+	o.live = queue(o.live, &liveLists, liveMessage{m, tag, attr})
 	o.liveB += size
 	return o.liveB > c.server.opt.MaxLiveBytes/2
 }

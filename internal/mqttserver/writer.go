@@ -43,7 +43,7 @@ func (o *output) close() {
 	if !o.isEnded {
 		o.isEnded, o.ending = true, ending{cause: o.err.Error()}
 	}
-	o.live, o.answers, o.pongs = nil, nil, 0
+	o.live, o.leaving, o.answers, o.pongs = nil, nil, nil, 0
 	o.room.Broadcast()
 	o.mu.Unlock()
 	closeGently(o.conn.nc)
@@ -145,30 +145,34 @@ const liveChunk = 128 << 10
 
 // gatherLive encodes QoS 0 messages. They count for the bound until they are on their way.
 func (o *output) gatherLive() {
-	if o.leavingAt == len(o.leaving) {
+	if o.leaving == nil {
 		o.mu.Lock()
-		o.leaving, o.live = o.live, o.leaving[:0]
+		o.leaving, o.live, o.left = o.live, nil, 0
 		o.mu.Unlock()
-		o.leavingAt = 0
 	}
-	if len(o.leaving) == 0 {
+	if o.leaving == nil {
 		return
 	}
 	now := o.conn.server.broker.Now()
 	var size int64
-	for o.leavingAt < len(o.leaving) && size < liveChunk {
-		l := &o.leaving[o.leavingAt]
-		o.leavingAt++
+	for o.left < len(o.leaving.items) && size < liveChunk {
+		l := &o.leaving.items[o.left]
+		o.left++
 		size += liveSize(l.message)
 		if !l.message.Expired(now) {
 			o.encodeMessage(&outgoing{message: l.message, attr: l.attr, tag: l.tag}, now)
 		}
 		*l = liveMessage{}
 	}
+	more := o.left < len(o.leaving.items)
+	if !more {
+		o.leaving.done(&liveLists)
+		o.leaving = nil
+	}
 	o.mu.Lock()
 	o.liveB -= size
 	o.drainedAt = time.Now() // what was gathered before is written
-	o.again = true
+	o.again = o.again || more
 	o.room.Broadcast()
 	o.mu.Unlock()
 }
