@@ -92,20 +92,7 @@ func TestTakeoversThatRaceLoseAndDoubleNothing(t *testing.T) {
 	var all sync.WaitGroup
 	all.Go(session)
 	all.Go(session)
-	all.Go(func() {
-		pub := &conn{f: f}
-		a, err := f.Attach(Connect{ClientID: "pub", CleanStart: true, Window: 1, Receiver: pub})
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		pub.Client = a.Client
-		for i := range messages {
-			pub.packet = uint16(i)
-			pub.sendAs("a", &message.Message{Payload: []byte(fmt.Sprint(i)), QoS: 2}, uint16(i+1))
-		}
-		pub.Detach(Goodbye{Clean: true})
-	})
+	all.Go(func() { f.publishNumbers(messages) })
 	all.Wait()
 	survivors := 0
 	for _, c := range conns {
@@ -131,4 +118,19 @@ func TestTakeoversThatRaceLoseAndDoubleNothing(t *testing.T) {
 			t.Errorf("%s came %d times", payload, times)
 		}
 	}
+}
+
+// publishNumbers sends 0, 1 and so on at QoS 2, on a goroutine of its own.
+func (f *fixture) publishNumbers(n int) {
+	pub := &conn{f: f}
+	a, err := f.Attach(Connect{ClientID: "pub", CleanStart: true, Window: 1, Receiver: pub})
+	if err != nil {
+		f.Error(err)
+		return
+	}
+	pub.Client = a.Client
+	for i := range n {
+		pub.sendAs("a", &message.Message{Payload: []byte(fmt.Sprint(i)), QoS: 2}, uint16(i+1))
+	}
+	pub.Detach(Goodbye{Clean: true})
 }
