@@ -71,5 +71,6 @@ func mqttSamples(server *mqttserver.Server) func(emit func(Sample)) {
 		counter("emanet_mqtt_live_dropped_total", "QoS 0 messages a slow client missed.", s.LiveDropped.Load())
 		counter("emanet_mqtt_too_large_dropped_total", "Messages above a client's maximum packet size.", s.TooLargeDropped.Load())
 		counter("emanet_mqtt_stalled_publishes_total", "Publishes that waited for room in the store.", s.StalledPublishes.Load())
+		counter("emanet_mqtt_held_lost_total", "Of those, given up unacknowledged when their connection ended.", s.HeldLost.Load())
 	}
 }

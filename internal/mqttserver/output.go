@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"emanet/internal/message"
 	"emanet/internal/mqttwire"
 	"emanet/internal/store"
 )
@@ -49,12 +48,6 @@ type answer struct {
 	packetID uint16
 	code     mqttwire.ReasonCode
 	raw      []byte // the packet, if it is not a plain acknowledgement
-}
-
-type liveMessage struct {
-	message *message.Message
-	tag     string
-	attr    uint8
 }
 
 // answersMax is how many answers may wait before no more packets are read: a client that sends and never
@@ -210,52 +203,6 @@ func (o *output) roomCame() {
 	o.wakeLocked()
 	o.mu.Unlock()
 }
-
-// Live implements broker.Receiver. The writer is woken by whoever published, after its burst. A message
-// larger than the bound goes when nothing else waits.
-func (c *conn) Live(m *message.Message, attr uint8, tag string) (much bool) {
-	o := &c.out
-	size := liveSize(m)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.isEnded {
-		return false // as if it had been published a moment later
-	}
-	if o.liveB > 0 && o.liveB+size > c.server.opt.MaxLiveBytes {
-		c.server.stats.LiveDropped.Add(1)
-		return true
-	}
-	o.live = queue(o.live, &liveLists, liveMessage{m, tag, attr})
-	o.liveB += size
-	return o.liveB > c.server.opt.MaxLiveBytes/2
-}
-
-// A publisher waits paceMax at most for this connection, and only while the client takes something at least
-// every paceStall: one that has stopped reading delays nobody.
-const (
-	paceMax   = 100 * time.Millisecond
-	paceStall = 20 * time.Millisecond
-)
-
-// Pace implements broker.Receiver: it waits until half of what may wait is free.
-func (c *conn) Pace() {
-	o := &c.out
-	began := time.Now()
-	look := time.AfterFunc(paceStall, o.room.Broadcast)
-	defer look.Stop()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for o.liveB > c.server.opt.MaxLiveBytes/2 && !o.isEnded {
-		now := time.Now()
-		if now.Sub(began) >= paceMax || now.Sub(o.drainedAt) >= paceStall {
-			return
-		}
-		look.Reset(paceStall)
-		o.room.Wait()
-	}
-}
-
-func liveSize(m *message.Message) int64 { return int64(len(m.Topic) + len(m.Payload) + 64) }
 
 // wake has the writer look. It never blocks.
 func (o *output) wake() {

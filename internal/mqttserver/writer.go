@@ -139,44 +139,6 @@ func (c *conn) handshakeOver() {
 	}
 }
 
-// liveChunk is about how many bytes of QoS 0 messages go out in one write. What is left comes with the
-// next: so it shows soon whether the client reads (Pace).
-const liveChunk = 128 << 10
-
-// gatherLive encodes QoS 0 messages. They count for the bound until they are on their way.
-func (o *output) gatherLive() {
-	if o.leaving == nil {
-		o.mu.Lock()
-		o.leaving, o.live, o.left = o.live, nil, 0
-		o.mu.Unlock()
-	}
-	if o.leaving == nil {
-		return
-	}
-	now := o.conn.server.broker.Now()
-	var size int64
-	for o.left < len(o.leaving.items) && size < liveChunk {
-		l := &o.leaving.items[o.left]
-		o.left++
-		size += liveSize(l.message)
-		if !l.message.Expired(now) {
-			o.encodeMessage(&outgoing{message: l.message, attr: l.attr, tag: l.tag}, now)
-		}
-		*l = liveMessage{}
-	}
-	more := o.left < len(o.leaving.items)
-	if !more {
-		o.leaving.done(&liveLists)
-		o.leaving = nil
-	}
-	o.mu.Lock()
-	o.liveB -= size
-	o.drainedAt = time.Now() // what was gathered before is written
-	o.again = o.again || more
-	o.room.Broadcast()
-	o.mu.Unlock()
-}
-
 // gatherDeliveries takes what the mailbox has handed over: as much as UnsentMax, until nothing comes.
 func (o *output) gatherDeliveries() {
 	c := o.conn
