@@ -33,6 +33,9 @@ func (c *Client) Publish(name []byte, m *message.Message, packetID uint16) (Outc
 	m.Topic = r.topic
 	s := c.session
 	remember := m.QoS == 2 && s.durable
+	if c.displaced.Load() { // sooner than the lock would tell: nothing of a loser takes effect
+		return Outcome{}, ErrGone
+	}
 	if !r.durableFor(m.QoS) && !m.Retain && !remember {
 		if m.QoS == 2 && c.duplicate(packetID) {
 			return Outcome{LSN: s.received[packetID], Duplicate: true}, nil

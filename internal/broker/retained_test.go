@@ -159,6 +159,19 @@ func TestWhatIsRetainedDuringAWalkComesOnce(t *testing.T) {
 	}
 }
 
+func TestNewsAtQoS0ThatNobodyKeptIsSentByTheWalk(t *testing.T) {
+	t.Parallel()
+	f := setup(t, Options{})
+	pub := f.connect("pub", clean)
+	pub.retain("a", "old", 0)
+	sub := f.connect("sub")
+	sub.subscribe(to("a", 1))
+	sub.leave()
+	pub.retain("a", "new", 0) // at QoS 0 and nobody there
+	sub = f.connect("sub")
+	f.equal("sent", sub.walk(), []string{"new!"})
+}
+
 func TestAMessageReplacedWhileAWalkReadItDoesNotComeBehindItsSuccessor(t *testing.T) {
 	t.Parallel()
 	f := setup(t, Options{})

@@ -34,6 +34,8 @@ func TestALoserChangesNothingAnyMore(t *testing.T) {
 	}
 	_, err := loser.Publish([]byte("b"), &message.Message{QoS: 2}, 1)
 	gone("publish", err)
+	_, err = loser.Publish([]byte("b"), &message.Message{}, 0)
+	gone("publish at QoS 0", err)
 	_, _, err = loser.Subscribe([]Subscription{to("b", 1)})
 	gone("subscribe", err)
 	_, _, err = loser.Unsubscribe([]string{"a"})

@@ -184,16 +184,18 @@ func (c *Client) peekWalk(limit int) (*walk, chunk, error) {
 			continue
 		}
 		v := &next.values[n].Value
-		if v.message.Expired(now) || w.isNews(v) {
+		queued := min(v.message.QoS, w.sub.QoS) > 0
+		// At QoS 0 news may have come while the session was away, and then nobody kept it.
+		if v.message.Expired(now) || w.isNews(v) && (queued || !s.durable) {
 			next.values = next.values[:n]
 			continue
 		}
 		bytes += v.message.EncodedMax()
-		if s.durable && min(v.message.QoS, w.sub.QoS) > 0 {
-			next.size += store.SizeMessage + v.message.EncodedMax() + store.SizeEntry + store.SizeSettle + tagMax
-		}
-		if min(v.message.QoS, w.sub.QoS) > 0 {
+		if queued {
 			next.queued++
+		}
+		if queued && s.durable {
+			next.size += store.SizeMessage + v.message.EncodedMax() + store.SizeEntry + store.SizeSettle + tagMax
 		}
 	}
 	if w.stored {
