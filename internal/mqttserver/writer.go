@@ -1,8 +1,6 @@
 package mqttserver
 
 import (
-	"time"
-
 	"emanet/internal/mqttwire"
 	"emanet/internal/store"
 )
