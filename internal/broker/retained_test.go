@@ -240,6 +240,22 @@ func TestRetainedMessagesOfTheLargestSizeAreSentFromASmallJournal(t *testing.T) 
 	}
 }
 
+func TestAWalkWhoseNextMessageNeverFitsIsGivenUpAlone(t *testing.T) {
+	t.Parallel()
+	f := setupOn(t, Options{}, 1, journal.Options{SegmentBytes: 64 << 10, Segments: 8})
+	pub := f.connect("pub", clean)
+	f.flushed(pub.retain("a", strings.Repeat("x", 25_000), 1).LSN)
+	f.flushed(pub.retain("b", "small", 1).LSN)
+	long := strings.Repeat("c", 7000)
+	sub := f.connect(long)
+	filter := "#" // with its records and the body more than a segment
+	sub.subscribe(to(filter, 1), to("b", 1))
+	sub.session.walks[0].sub.Filter = strings.Repeat("f", 40_000)
+	sub.walk()
+	sub.expect("small!")
+	f.equal("walking", sub.Walking(), false)
+}
+
 func TestExpiredRetainedMessagesAreNotSentAndLeaveTheDisk(t *testing.T) {
 	t.Parallel()
 	f := setup(t, Options{})
@@ -256,7 +272,7 @@ func TestExpiredRetainedMessagesAreNotSentAndLeaveTheDisk(t *testing.T) {
 	f.settled()
 	f.crash(cut)
 	f.equal("found", f.Found().Retained, 2)
-	f.wall.Add(3_600_000) // while it was down
+	f.wall.Add(3_700_000) // while it was down
 	f.crash(cut)
 	sub := f.connect("sub")
 	sub.subscribe(to("#", 1))

@@ -2,6 +2,8 @@ package broker
 
 import (
 	"encoding/binary"
+	"errors"
+	"slices"
 
 	"emanet/internal/message"
 	"emanet/internal/store"
@@ -103,10 +105,12 @@ func (c *Client) NextRetained(buf []Retained) (_ []Retained, more bool, room int
 		class = store.Control
 	}
 	b, err := c.broker.store.Begin(class, next.size)
-	if err != nil {
-		if isNoRoom(err) {
-			return buf, false, next.size, nil
-		}
+	switch {
+	case isNoRoom(err):
+		return buf, false, next.size, nil
+	case errors.Is(err, store.ErrTooLarge):
+		return buf, s.walking.Load(), 0, c.giveUpWalk(w, err)
+	case err != nil:
 		return buf, false, 0, err
 	}
 	if s.client != c || len(s.walks) == 0 || s.walks[0] != w || next.queued > s.retainedRoom() {
@@ -124,6 +128,21 @@ func (c *Client) NextRetained(buf []Retained) (_ []Retained, more bool, room int
 		s.mailbox.Wake()
 	}
 	return buf, s.walking.Load(), 0, nil
+}
+
+// giveUpWalk ends a walk whose next message, with all the names that go with it, the store can never take.
+func (c *Client) giveUpWalk(w *walk, cause error) error {
+	s := c.session
+	b, err := c.broker.control(store.SizeRecord + len(s.clientID) + 1 + len(w.sub.Filter))
+	if err != nil {
+		return err
+	}
+	if slices.Contains(s.walks, w) {
+		s.forgetWalk(b, w.sub.Filter)
+	}
+	b.Commit()
+	c.broker.log.Warn("retained messages for a subscription given up", "client", s.clientID, "cause", cause)
+	return nil
 }
 
 // isNewest tells whether v, read before the append lock was taken, is still there: else it would come
