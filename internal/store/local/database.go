@@ -126,7 +126,11 @@ func (d *database) open() error {
 	if err := d.conn.BusyTimeout(restartTimeout); err != nil {
 		return err
 	}
-	return d.readMeta()
+	if err := d.readMeta(); err != nil {
+		return err
+	}
+	d.roomy, err = d.hasRoom()
+	return err
 }
 
 // restartTimeout is how long a checkpoint waits for readers before the fold goes on with a longer WAL.

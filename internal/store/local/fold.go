@@ -172,6 +172,9 @@ func (f *folder) foldAll(upTo store.LSN) error {
 			}
 		}
 		full, err := f.foldOnce(upTo)
+		if err != nil && f.spaceTrouble(err) {
+			continue // the ballast is gone, there is room
+		}
 		if err != nil {
 			f.store.raise(alarmFold, fmt.Errorf("folding into broker.db fails and is tried again: %w", err))
 			return err
@@ -214,7 +217,6 @@ func (f *folder) foldOnce(upTo store.LSN) (full bool, err error) {
 	f.source.recycle()
 	if err != nil {
 		f.source = newSource(f.store.journal, before)
-		f.spaceTrouble(err)
 		return false, err
 	}
 	f.noSpace = false

@@ -82,10 +82,10 @@ const (
 	vacuumTimeIdle = 300 * time.Millisecond
 )
 
-// spaceTrouble gives up the ballast when err says that the disk is full.
-func (f *folder) spaceTrouble(err error) {
+// spaceTrouble gives up the ballast when err says that the disk is full. It tells whether there was one.
+func (f *folder) spaceTrouble(err error) bool {
 	if err == nil || !isNoSpace(err) {
-		return
+		return false
 	}
 	f.noSpace = true
 	gone, derr := f.db.dropBallast()
@@ -94,6 +94,7 @@ func (f *folder) spaceTrouble(err error) {
 		// The room this made is for what is in the WAL: then that starts over, in the room it has.
 		f.checkpoint(0)
 	}
+	return gone
 }
 
 func (f *folder) count(ops uint64, spent time.Duration) {

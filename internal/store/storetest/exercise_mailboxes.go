@@ -39,7 +39,7 @@ func exerciseMailboxDelete(t *testing.T, sub *Subject) {
 }
 
 func exercisePurge(t *testing.T, sub *Subject) {
-	const n = 60_000
+	const n = 20_000
 	s, _ := open(t, sub)
 	box := newBox(t, s)
 	for i := 0; i < n; i += 500 {
