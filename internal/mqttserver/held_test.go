@@ -2,10 +2,15 @@ package mqttserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"emanet/internal/disk/powercut"
+	"emanet/internal/store"
 )
 
 // crowded is a rig whose store takes little while a flush is under way.
@@ -144,8 +149,12 @@ func TestAConnectionMayEndWhileItsPublishesAreHeld(t *testing.T) {
 				for range 20 {
 					p.send(pub311(0, 0, "u", strings.Repeat("b", 64<<10)))
 				}
+				c := r.only()
+				r.eventually("the bound", func() bool { return c.out.holdsMore(heldMax) })
 				r.server.Abort()
-				for p.next() != nil {
+				r.eventually("the end, with the store as it is", func() bool { return r.stats().Connections.Load() == 0 })
+				if r.stats().HeldLost.Load() == 0 {
+					t.Error("nothing was given up")
 				}
 			}
 			release()
@@ -156,6 +165,56 @@ func TestAConnectionMayEndWhileItsPublishesAreHeld(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// holdFolds keeps the store from folding, so that its journal fills.
+func (r *rig) holdFolds() (release func()) {
+	gate := make(chan struct{})
+	r.fs.SetHook(func(op powercut.Op) error {
+		if op.Kind == powercut.Write && strings.Contains(op.Name, "broker.db") {
+			<-gate
+		}
+		return nil
+	})
+	release = sync.OnceFunc(func() { close(gate) })
+	r.Cleanup(release)
+	return release
+}
+
+func TestAFullStoreHoldsEverybodyAndGoesOnWhenThereIsRoom(t *testing.T) {
+	r := start(t)
+	keep(r, 1)
+	p := r.connect(v311("p"))
+	release := r.holdFolds()
+	sent := 0 // until the journal is full: publishes leave the last quarter to changes
+	full := func(class store.Class) bool {
+		b, err := r.store.Begin(class, 32<<10)
+		if err == nil {
+			b.Abort()
+		}
+		return errors.Is(err, store.ErrFull)
+	}
+	for ; !full(store.Publish); sent++ {
+		p.send(pub311(1, uint16(sent+1), "t/a", kilobyte))
+	}
+	changing := r.connect(v311("changing")) // changes have the rest, and wait when that is used up
+	const changes = 200
+	filter := strings.Repeat("f", 4000)
+	go func() {
+		for i := range uint16(changes) {
+			if _, err := changing.nc.Write(subscribe311(i+1, fmt.Sprint(filter, i%50), 1)); err != nil {
+				return
+			}
+		}
+	}()
+	r.eventually("a full journal", func() bool { return full(store.Control) })
+	release()
+	for i := range uint16(changes) {
+		changing.expect(pkt(0x90, i+1, 1))
+	}
+	for i := range sent {
+		p.expect(ack(0x40, uint16(i+1)))
 	}
 }
 
