@@ -189,13 +189,14 @@ func (r *modelRun) stepTake(rt *rapid.T) {
 	}
 }
 
-// held lists what c may settle: what it took, and of a session what was sent earlier.
+// held lists what c may settle: what it took, and of a session what was sent earlier, unless its PUBREL is
+// still to go out again.
 func (r *modelRun) held(c *modelConsumer, earlier bool) []*modelEntry {
 	var found []*modelEntry
 	used := map[uint64]bool{}
 	for _, e := range r.model.entries {
 		mine := e.gone == 0 && e.consumer == c && e.taken
-		before := earlier && r.session() && e.gone == 0 && e.sent && (e.consumer == c || e.consumer == nil)
+		before := earlier && r.session() && e.gone == 0 && e.sent && (e.consumer == c || e.consumer == nil && !e.released)
 		if (mine || before) && !used[e.key] {
 			found = append(found, e)
 		}
