@@ -37,6 +37,7 @@ type Client struct {
 	waiter    store.Waiter
 	routes    map[string]*route
 	burst     burst
+	resumed   bool // what was sent before a restart is read from disk; the reader's
 }
 
 // Connect is what a connection wants.

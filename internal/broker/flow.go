@@ -16,14 +16,21 @@ func (c *Client) Take(buf []mailbox.Delivery) []mailbox.Delivery {
 	return c.session.mailbox.Take(&c.consumer, buf)
 }
 
-// Displaced tells whether another connection has the session. What this one does not find any more may then
-// be in flight on that one.
+// Displaced tells whether another connection has the session.
 func (c *Client) Displaced() bool { return c.displaced.Load() }
 
-// InFlight describes the delivery under a key (packet id - 1).
+// InFlight describes the delivery under a key (packet id - 1). For the reader.
 func (c *Client) InFlight(key uint64) (store.Entry, bool) {
+	if !c.resumed { // first: reading goes on meanwhile
+		c.resumed = !c.session.mailbox.Resuming()
+	}
 	return c.session.mailbox.InFlight(&c.consumer, key)
 }
+
+// Unsure tells, after InFlight has found nothing, that the delivery may be in flight all the same: another
+// connection has the session, or what was sent before a restart was still being read from disk. A PUBREC
+// is then left without an answer; the resend asks for it again (ADR 0002, R8).
+func (c *Client) Unsure() bool { return !c.resumed || c.displaced.Load() }
 
 // settleMax keys go into one batch, so that one fits into the smallest journal.
 const settleMax = batchAim / store.SizeSettle

@@ -277,8 +277,10 @@ func (m *model) finish() {
 		}
 		m.step()
 	}
-	m.f.Fatalf("it hangs: %d of %d messages published, %d in flight; %d received, %v held; mailbox %+v",
-		m.pub.next, m.messages, len(m.pub.inFlight), len(m.sub.got), m.sub.held, m.f.mailboxOf("sub"))
+	st := m.f.store.Stats()
+	m.f.Fatalf("it hangs: %d of %d messages published, %d in flight; %d received, %v held; link %+v; mailbox %+v; store %v, appended %d, flushed %d, folded %d, used %d of %d",
+		m.pub.next, m.messages, len(m.pub.inFlight), len(m.sub.got), m.sub.held, *m.sub.link, m.f.mailboxOf("sub"),
+		m.f.store.Alarms(), st.Appended, st.Flushed, st.Folded, st.JournalUsed, st.JournalTotal)
 }
 
 func (m *model) check() {

@@ -197,7 +197,7 @@ func (s *server) handlePubrec(p packet) error {
 }
 
 func (s *server) unknown(id uint16) {
-	if !s.client.Displaced() {
+	if !s.client.Unsure() {
 		s.answer(s.client.SettledLSN(), packet{kind: pubrel, id: id, unknown: true})
 	}
 }
@@ -259,7 +259,7 @@ func (s *server) end() {
 		s.m.tolerate(err)
 	}
 	s.client.Detach(Goodbye{})
-	if s.name == "sub" && !s.client.Displaced() {
+	if s.name == "sub" && !s.client.displaced.Load() {
 		s.m.away = s.m.f.store.Appended()
 	}
 }

@@ -278,3 +278,36 @@ func (f *fixture) send(c *conn, topic string, m *message.Message) {
 		}
 	}
 }
+
+// Clients that repeat PUBREC on CONNECT may be faster than the disk: a delivery that is not found yet must
+// not pass for one that is over, or its PUBREL would let the resend be taken for a new message.
+func TestADeliveryThatIsNotReadFromDiskYetDoesNotPassForOver(t *testing.T) {
+	t.Parallel()
+	f := setup(t, Options{})
+	c := f.connect("c")
+	c.subscribe(to("a", 2))
+	pub := f.connect("pub", clean)
+	f.flushed(pub.send("a", "x", 2).LSN)
+	var key uint64
+	f.eventually("the delivery", func() bool {
+		for _, d := range c.take() {
+			key = d.Key
+			return true
+		}
+		return false
+	})
+	if err := f.store.Sync(); err != nil { // so that the start leaves it on disk
+		t.Fatal(err)
+	}
+	f.crash(kill)
+	c = f.connectAtOnce("c")
+	f.eventually("the delivery to be read", func() bool {
+		_, ok := c.InFlight(key)
+		if !ok && !c.Unsure() {
+			t.Fatal("it passes for over")
+		}
+		return ok
+	})
+	_, ok := c.InFlight(key + 1)
+	f.equal("another", fmt.Sprint(ok, c.Unsure()), "false false")
+}

@@ -161,6 +161,19 @@ func (m *Mailbox) InFlight(c *Consumer, key uint64) (store.Entry, bool) {
 	return f.Entry, true
 }
 
+// Resuming tells that what was sent before a restart is not all read from disk yet: a session's key that
+// InFlight does not find may be in use all the same.
+func (m *Mailbox) Resuming() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, l := range m.lanes {
+		if l.gap.count > 0 && (m.sentFirst > 0 || l.gap.after < m.sentHigh) {
+			return true
+		}
+	}
+	return false
+}
+
 // Requeue gives entries in flight at c back to their original positions, as redelivered. b may be nil
 // unless the policy counts deliveries. Call Wake afterwards. It returns how many there were.
 func (m *Mailbox) Requeue(b *store.Batch, c *Consumer, keys []uint64) int {

@@ -79,7 +79,7 @@ func (c *conn) handlePubrec(f mqttwire.Frame) error {
 // it is not, but on the new connection: a PUBREL from this one would have the client forget an id whose PUBLISH
 // is being resent ([MQTT-4.3.3-2]).
 func (c *conn) pubrelUnknown(packetID uint16) {
-	if c.client.Displaced() {
+	if c.client.Unsure() {
 		return
 	}
 	c.out.answerOld(answer{
