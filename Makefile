@@ -53,6 +53,12 @@ bench-mqtt: tools ## MQTT beside Mosquitto and beside the bare disk (about 12 mi
 bench-journal: ## the journal alone: cost of an append and of a lone commit
 	go test -run '^$$' -bench . -benchmem ./internal/journal/
 
+.PHONY: bench-store
+bench-store: ## the embedded store: fold, paging, open, replay, and packed pages against rows (ADR 0001)
+	go test -run '^$$' -bench 'Layout|Backlog|PassThrough' -benchtime 1000000x ./internal/store/local
+	go test -run '^$$' -bench 'ManyLanes' -benchtime 20x ./internal/store/local
+	go test -run '^$$' -bench 'Replay' -benchtime 3x ./internal/store/local
+
 .PHONY: bench-micro
 bench-micro: ## the codec and the topic trie: cost per packet and per match
 	go test -run '^$$' -bench . -benchmem ./internal/mqttwire/ ./internal/topic/

@@ -109,35 +109,10 @@ func raceForOneID(t *testing.T, b *Broker, version byte, rounds int) {
 	}()
 	for round := range rounds {
 		payload := fmt.Sprint(round)
-		racers := [2]*racer{{name: "a", pinged: make(chan struct{})}, {name: "b", pinged: make(chan struct{})}}
-		var reading [2]chan struct{}
-		var start sync.WaitGroup
-		for i, r := range racers {
-			r.c = Dial(t, b.Addr(), version)
-			connect := Persistent(version, "contested")
-			connect.Will = &Will{Topic: "will/" + r.name, Payload: payload}
-			reading[i] = make(chan struct{})
-			start.Go(func() { r.c.Write(connect.Bytes()) })
-			go func() {
-				defer close(reading[i])
-				r.read()
-			}()
-		}
+		racers, reading, started := startRace(t, b, version, payload)
 		probe.Publish("data", payload, 2)
-		start.Wait()
-
-		// The loser's connection ends by itself; the winner's only when we leave.
-		loser, winner := 0, 1
-		select {
-		case <-reading[0]:
-		case <-reading[1]:
-			loser, winner = 1, 0
-		}
-		select {
-		case <-racers[winner].pinged:
-		case <-reading[winner]:
-			t.Fatalf("round %d: none survived", round)
-		}
+		started.Wait()
+		winner, loser := survivor(t, round, racers, reading)
 		Eventually(t, "the survivor gets the message of round "+payload, func() bool {
 			return racers[0].has(payload) || racers[1].has(payload)
 		})
@@ -169,6 +144,42 @@ func raceForOneID(t *testing.T, b *Broker, version byte, rounds int) {
 	}
 	probe.Publish("will/end", "end", 1)
 	expectWill(t, mourner, "will/end end", unsure)
+}
+
+// startRace connects two clients of one id at once. Each channel is closed when that connection has ended.
+func startRace(t *testing.T, b *Broker, version byte, payload string) (racers [2]*racer, reading [2]chan struct{}, started *sync.WaitGroup) {
+	racers = [2]*racer{{name: "a", pinged: make(chan struct{})}, {name: "b", pinged: make(chan struct{})}}
+	started = new(sync.WaitGroup)
+	for i, r := range racers {
+		r.c = Dial(t, b.Addr(), version)
+		connect := Persistent(version, "contested")
+		connect.Will = &Will{Topic: "will/" + r.name, Payload: payload}
+		reading[i] = make(chan struct{})
+		started.Go(func() { r.c.Write(connect.Bytes()) })
+		go func() {
+			defer close(reading[i])
+			r.read()
+		}()
+	}
+	return racers, reading, started
+}
+
+// survivor waits for the end of the race: the loser's connection ends by itself, the winner's only when we
+// leave.
+func survivor(t *testing.T, round int, racers [2]*racer, reading [2]chan struct{}) (winner, loser int) {
+	t.Helper()
+	winner = 1
+	select {
+	case <-reading[0]:
+	case <-reading[1]:
+		winner, loser = 0, 1
+	}
+	select {
+	case <-racers[winner].pinged:
+	case <-reading[winner]:
+		t.Fatalf("round %d: none survived", round)
+	}
+	return winner, loser
 }
 
 // expectWill reads the next will, past those that may come at any time.

@@ -32,7 +32,9 @@ func NewBatch(s Sealer, nextMessage, nextMailbox uint64) *Batch {
 }
 
 // Reset is for engines: the batch now appends to buf and will be committed as lsn.
-func (b *Batch) Reset(buf []byte, lsn LSN) { b.buf, b.base, b.lsn, b.lastMessage = buf, len(buf), lsn, 0 }
+func (b *Batch) Reset(buf []byte, lsn LSN) {
+	b.buf, b.base, b.lsn, b.lastMessage = buf, len(buf), lsn, 0
+}
 
 // LSN is the number that Commit will return.
 func (b *Batch) LSN() LSN { return b.lsn }

@@ -130,6 +130,8 @@ func (s *Store) Start() error {
 	if err := s.journal.Start(s.fold.foldedLSN()); err != nil {
 		return fmt.Errorf("start store: %w", err)
 	}
+	// Before anybody is told that we are ready: a disk that fills up right after must find the reserve there.
+	s.raise(alarmSpace, s.fold.db.rebuildBallast())
 	s.state.Store(stateStarted)
 	s.fold.start()
 	return nil

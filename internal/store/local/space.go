@@ -103,16 +103,16 @@ func (d *database) rebuildBallast() error {
 	if d.roomy {
 		return nil
 	}
+	if ok, err := d.hasRoom(); ok || err != nil {
+		d.roomy = ok
+		return err
+	}
 	need := d.opt.WALBytes + d.opt.BallastBytes
 	free, err := d.opt.FS.Free(filepath.Dir(d.path))
 	if err != nil {
 		return fmt.Errorf("free space: %w", err)
 	}
 	if free < 2*need {
-		if ok, err := d.hasRoom(); ok || err != nil {
-			d.roomy = ok
-			return err
-		}
 		return fmt.Errorf("disk space is low: %d bytes free; below %d the reserve for a full disk is not set aside", free, 2*need)
 	}
 	if err := d.growWAL(); err != nil {
