@@ -31,6 +31,22 @@ func TestTheOldestIsDroppedAndStaysAway(t *testing.T) {
 	f.connect("c").expect("7", "8", "9")
 }
 
+func TestRejectNewBoundsSessionsThatEndWithTheirConnectionToo(t *testing.T) {
+	t.Parallel()
+	f := setup(t, Options{MaxQueued: 5, RejectNew: true})
+	f.connect("stuck", clean, window(1)).subscribe(to("a", 1))
+	pub := f.connect("pub", clean)
+	refused := 0
+	for range 50 {
+		if pub.send("a", "x", 1).Refused {
+			refused++
+		}
+	}
+	if waiting := f.mailboxOf("stuck").Ready; waiting > 5+1 || refused < 40 {
+		t.Fatalf("%d wait and %d of 50 were refused", waiting, refused)
+	}
+}
+
 func TestRejectNewIsAllOrNothingOverAllRecipients(t *testing.T) {
 	t.Parallel()
 	f := setup(t, Options{MaxQueued: 2, RejectNew: true})

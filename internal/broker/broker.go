@@ -51,6 +51,10 @@ type Broker struct {
 	counters Counters
 	found    Found
 
+	// Under the append lock: batches that answers of others may rest on, and the clocks of retained.go.
+	lastUnretained, lastDropped store.LSN
+	retainClock, walkClock      int64
+
 	dropLog    deadline // one line a second at most about dropped messages
 	dropNoted  atomic.Bool
 	dropFrom   atomic.Pointer[Session] // the last one
@@ -203,7 +207,10 @@ func (b *Broker) awaitRoom(size int) {
 func isNoRoom(err error) bool { return errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrBusy) }
 
 // retryLater is when something that the store refused for now is tried again.
-const retryLater = 1000 // ms
+const (
+	retryLater = 1000 // ms
+	retrySoon  = 50   // when it only had no room: that comes with the next flush or fold
+)
 
 // noteDrop has the log tell of dropped messages before long. It may be called under any lock.
 func (b *Broker) noteDrop(s *Session) {

@@ -99,6 +99,7 @@ type attaching struct {
 	loser   *Client
 	present bool
 	lsn     store.LSN
+	ended   store.LSN // the last end of a session, which "no session present" rests on
 }
 
 // size bounds the batch, an old session's end included.
@@ -111,7 +112,11 @@ func (s *Session) dueBy(want *Connect) *Will {
 	if s == nil || s.will == nil {
 		return nil
 	}
-	if want.CleanStart || s.endsWithConnection() || s.client != nil && s.will.Delay == 0 {
+	due := s.will.Delay == 0
+	if s.client == nil { // it may be due and not have gone out yet: then it is too late to forget it
+		due = s.broker.Now() >= s.willDueAt
+	}
+	if due || want.CleanStart || s.endsWithConnection() {
 		return s.will
 	}
 	return nil
@@ -153,7 +158,7 @@ func (a *attaching) attach(b *Broker, batch *store.Batch, old *Session) {
 			s = nil
 		}
 	}
-	a.present = s != nil
+	a.present, a.ended = s != nil, b.lastDropped
 	if s == nil {
 		s = b.create(batch, want)
 	}
@@ -171,6 +176,10 @@ func (a *attaching) finish() Attached {
 		a.loser.receiver.TakenOver()
 	}
 	a.client.session.mailbox.Wake()
+	if !a.present && a.lsn == 0 && a.ended > a.client.broker.Flushed() {
+		a.lsn = a.ended
+		a.client.AwaitTail()
+	}
 	return Attached{Client: a.client, Present: a.present, LSN: a.lsn}
 }
 

@@ -131,5 +131,9 @@ func (b *Broker) retry(d *deadline, err error) {
 	if errors.Is(err, store.ErrFailed) || errors.Is(err, store.ErrClosed) {
 		return
 	}
-	b.due.set(d, b.Now()+retryLater)
+	after := int64(retryLater)
+	if isNoRoom(err) {
+		after = retrySoon
+	}
+	b.due.set(d, b.Now()+after)
 }

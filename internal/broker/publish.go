@@ -40,6 +40,10 @@ func (c *Client) Publish(name []byte, m *message.Message, packetID uint16) (Outc
 		if m.QoS == 2 && c.duplicate(packetID) {
 			return Outcome{LSN: s.received[packetID], Duplicate: true}, nil
 		}
+		if c.broker.refuses(nil, m, r) {
+			c.broker.counters.Refused.Add(1)
+			return Outcome{Refused: true}, nil
+		}
 		out := c.deliver(m, r)
 		if m.QoS == 2 {
 			s.receive(packetID, 0)
@@ -64,6 +68,9 @@ func (c *Client) Publish(name []byte, m *message.Message, packetID uint16) (Outc
 		c.broker.counters.Refused.Add(1)
 		return Outcome{Refused: true}, nil
 	}
+	if m.Retain {
+		c.broker.stampRetained(m)
+	}
 	c.broker.append(b, m, r)
 	if remember {
 		s.receive(packetID, b.LSN())
@@ -73,7 +80,14 @@ func (c *Client) Publish(name []byte, m *message.Message, packetID uint16) (Outc
 	if waits {
 		c.await()
 	}
-	lsn := b.Commit() // 0: topology has changed, or nothing was retained; there is nothing to wait for
+	cleared := c.broker.lastUnretained
+	lsn := b.Commit()
+	if lsn == 0 && m.Retain && waits {
+		// There was nothing to clear. Perhaps somebody has just done that, and it is not on disk yet: this answer
+		// rests on it.
+		lsn = cleared
+		c.AwaitTail()
+	}
 	if m.QoS == 2 && !remember {
 		s.receive(packetID, lsn)
 	}
@@ -119,12 +133,10 @@ func (s *Session) receive(packetID uint16, lsn store.LSN) {
 // durableFor tells whether a message of this QoS goes into a mailbox on disk.
 func (r *route) durableFor(qos uint8) bool { return qos > 0 && r.durable }
 
-// batchSize bounds the batch of a publish.
+// batchSize bounds the batch of a publish. The body stands in it once: as a message, which the retained value
+// then refers to, or as a retained value alone.
 func (r *route) batchSize(m *message.Message) int {
 	n := store.SizeMessage + m.EncodedMax() + 2*store.SizeSmall
-	if m.Retain { // its body stands twice at most; the topic alone when it is removed
-		n += store.SizeMessage + m.EncodedMax()
-	}
 	if m.QoS > 0 {
 		n += r.entriesSize
 	}

@@ -17,6 +17,7 @@ func (b *Broker) retain(batch *store.Batch, m *message.Message, inBatch bool) {
 	if len(m.Payload) == 0 {
 		if _, had := b.retained.Delete(m.Topic); had {
 			batch.Unretain(m.Topic)
+			b.lastUnretained = batch.LSN()
 		}
 		return
 	}
@@ -25,6 +26,20 @@ func (b *Broker) retain(batch *store.Batch, m *message.Message, inBatch bool) {
 	if m.ExpiresAt != 0 {
 		b.sweepRetainedBy(m.ExpiresAt)
 	}
+}
+
+// stampRetained gives a message that is to be retained a time of arrival in the order of the append lock:
+// later than every subscription whose walk began before. After a restart it tells news from what a walk
+// still has to send. The message is not shared yet.
+func (b *Broker) stampRetained(m *message.Message) {
+	b.retainClock = max(b.retainClock, b.Now(), b.walkClock+1)
+	m.ReceivedAt = b.retainClock
+}
+
+// walkTime is the same for a walk that begins: not before any retained message so far.
+func (b *Broker) walkTime() int64 {
+	b.walkClock = max(b.walkClock, b.Now(), b.retainClock)
+	return b.walkClock
 }
 
 // Retained messages are read by their topics, so expired ones are found by looking at all of them: not more
@@ -85,6 +100,7 @@ func (b *Broker) unretain(values []topic.Value[kept]) error {
 			if now, ok := b.retained.Get(v.Name); ok && now.message == v.Value.message {
 				b.retained.Delete(v.Name)
 				batch.Unretain(v.Name)
+				b.lastUnretained = batch.LSN()
 				b.counters.RetainedEnded.Add(1)
 			}
 		}

@@ -41,6 +41,25 @@ func TestRemovingWhatIsNotRetainedWritesNothing(t *testing.T) {
 	}
 }
 
+func TestAClearThatFindsNothingIsAnsweredNoEarlierThanTheClearBeforeIt(t *testing.T) {
+	t.Parallel()
+	f := setup(t, Options{})
+	first, second := f.connect("first", clean), f.connect("second", clean)
+	f.flushed(first.retain("a", "value", 1).LSN)
+	release := f.holdFlushes()
+	defer release()
+	cleared := first.retain("a", "", 0)
+	again := second.retain("a", "", 1)
+	f.equal("the first is not waited for by its own client", cleared.LSN, 0)
+	if again.LSN <= f.Flushed() {
+		t.Fatalf("LSN %d of %d flushed: a power cut now would bring the value back", again.LSN, f.Flushed())
+	}
+	release()
+	f.flushed(again.LSN)
+	f.crash(cut)
+	f.equal("retained", f.Gauges().Retained, 0)
+}
+
 func TestARetainedBodyOutlivesItsEntries(t *testing.T) {
 	t.Parallel()
 	f := setup(t, Options{})
@@ -134,6 +153,68 @@ func TestAWalkOverRetainedMessagesLosesAndDoublesNothingAcrossCrashes(t *testing
 	}
 	f.settled()
 	f.equal("walking", sub.Walking(), false)
+}
+
+// Client libraries subscribe again when they reconnect. That must not cancel what an earlier SUBSCRIBE is
+// still owed.
+func TestSubscribingAgainInTheMiddleOfAWalkLosesNothingOfIt(t *testing.T) {
+	t.Parallel()
+	f := setup(t, Options{})
+	pub := f.connect("pub", clean)
+	const n = 400
+	for i := range n {
+		pub.retain(fmt.Sprintf("a/%03d", i), fmt.Sprintf("%03d", i), 2)
+	}
+	f.settled()
+	once := Subscription{Filter: "a/#", QoS: 2, RetainHandling: 1}
+	sub := f.connect("sub", window(50))
+	sub.subscribe(once)
+	client := newSubscriber()
+	for step := 0; client.count() < n; step++ {
+		if step > 10_000 {
+			t.Fatalf("only %d of %d after %d steps", client.count(), n, step)
+		}
+		if _, _, _, err := sub.NextRetained(nil); err != nil {
+			t.Fatal(err)
+		}
+		f.settled()
+		for _, d := range sub.take() {
+			client.handle(t, sub, d)
+		}
+		if step%4 == 3 {
+			if step%8 == 3 {
+				f.crash(cut)
+			} else {
+				sub.fail()
+			}
+			sub = f.connect("sub", window(50))
+			once.RetainHandling = 1 + uint8(step/4%2)
+			sub.subscribe(once)
+		}
+	}
+	for payload, times := range client.got {
+		f.equal(payload, times, 1)
+	}
+}
+
+// A publish may have waited for room since before the subscription: what tells old from new is the order
+// in which they took effect.
+func TestAMessageHeldUpSinceBeforeTheSubscriptionComesOnceAcrossACrash(t *testing.T) {
+	t.Parallel()
+	f := setup(t, Options{})
+	pub := f.connect("pub", clean)
+	pub.retain("a/first", "first", 2)
+	f.settled()
+	sub := f.connect("sub")
+	received := f.Now() - 5000
+	sub.subscribe(to("a/#", 2))
+	pub.sendMessage("a/held", &message.Message{Payload: []byte("held"), QoS: 2, Retain: true, ReceivedAt: received})
+	f.settled()
+	f.crash(cut)
+	sub = f.connect("sub")
+	sub.walk()
+	f.settled()
+	f.equal("waiting", f.mailboxOf("sub").Ready+f.mailboxOf("sub").InFlight, 2)
 }
 
 func TestWhatIsRetainedDuringAWalkComesOnce(t *testing.T) {

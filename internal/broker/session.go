@@ -114,6 +114,9 @@ func (s *Session) drop(b *store.Batch) {
 		b.Delete(kindWill, s.clientID)
 		s.will = nil
 	}
+	if s.durable {
+		br.lastDropped = b.LSN()
+	}
 	br.sessions.remove(s)
 	br.counters.SessionsEnded.Add(1)
 	s.mailbox.Close()

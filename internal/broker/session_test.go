@@ -108,6 +108,25 @@ func TestACleanStartDiscardsTheSession_MQTT_3_1_2_4(t *testing.T) {
 	f.equal("it is gone", f.hasSession("c"), false)
 }
 
+func TestNoSessionPresentIsSaidNoEarlierThanTheEndOfTheSessionIsOnDisk(t *testing.T) {
+	t.Parallel()
+	f := setup(t, Options{})
+	c := f.connect("c")
+	c.subscribe(to("a", 1))
+	release := f.holdFlushes()
+	defer release()
+	c.leaveWith(0)
+	c = f.connectAtOnce("c", expiry(0))
+	f.equal("present", c.present, false)
+	if c.lsn <= f.Flushed() {
+		t.Fatalf("CONNACK waits for %d, which is flushed: a power cut now would bring the session back", c.lsn)
+	}
+	release()
+	f.flushed(c.lsn)
+	f.crash(cut)
+	f.equal("it is gone", f.hasSession("c"), false)
+}
+
 func TestASessionEndsWhenItsExpiryIsOver_MQTT_3_1_2_23(t *testing.T) {
 	t.Parallel()
 	f := setup(t, Options{})

@@ -17,7 +17,7 @@ type walk struct {
 	cursor topic.Cursor[kept]
 	stored bool      // has a record, so that it goes on after a crash
 	batch  store.LSN // that of the subscription, 0 after a restart
-	since  int64     // Broker.Now then: what a restart leaves to tell old from new
+	since  int64     // Broker.walkTime then: what a restart leaves to tell old from new
 }
 
 // startWalk has the retained messages that match a new subscription queued by and by. Its place is on
@@ -30,7 +30,7 @@ func (s *Session) startWalk(b *store.Batch, sub *Subscription) {
 	}
 	w := &walk{
 		sub: sub, cursor: br.retained.Walk(sub.Filter), stored: s.durable && sub.QoS > 0,
-		batch: b.LSN(), since: br.Now(),
+		batch: b.LSN(), since: br.walkTime(),
 	}
 	s.walks = append(s.walks, w)
 	s.walking.Store(true)
@@ -62,6 +62,23 @@ func (s *Session) forgetWalk(b *store.Batch, filter string) {
 			b.Delete(kindWalk, subKey(s.clientID, filter))
 		}
 		return
+	}
+}
+
+// keepWalk lets a walk under way go on under the subscription that has replaced its own without asking for
+// retained messages: what is owed stays owed, and as safe as it was. The writer may be reading the old one,
+// so it is a new walk.
+func (s *Session) keepWalk(b *store.Batch, sub *Subscription) {
+	i := slices.IndexFunc(s.walks, func(w *walk) bool { return w.sub.Filter == sub.Filter })
+	if i < 0 {
+		return
+	}
+	old := s.walks[i]
+	w := &walk{sub: sub, cursor: old.cursor, stored: old.stored && sub.QoS > 0, batch: old.batch, since: old.since}
+	s.walks = slices.Clone(s.walks)
+	s.walks[i] = w
+	if old.stored && !w.stored {
+		b.Delete(kindWalk, subKey(s.clientID, sub.Filter))
 	}
 }
 

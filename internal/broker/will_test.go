@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +51,37 @@ func TestNoWillIsPublishedAfterAGoodbye_MQTT_3_14_4_3(t *testing.T) {
 	f.noWill(hears)
 	f.crash(cut)
 	f.noWill(f.connect("hears wills"))
+}
+
+func TestAWillThatIsDueGoesOutHoweverSoonItsClientReturns_MQTT_3_1_2_8(t *testing.T) {
+	t.Parallel()
+	f := setup(t, Options{})
+	hears := f.wills()
+	const n = 100
+	for i := range n {
+		id := fmt.Sprint("c", i)
+		f.connectAtOnce(id, withWill(will(id, 1))).fail()
+		f.connectAtOnce(id)
+	}
+	f.equal("wills", len(hears.receive(n)), n)
+	f.noWill(hears)
+}
+
+func TestWillsThatACrashMadeDueGoOutHoweverSoonTheirClientsReturn(t *testing.T) {
+	t.Parallel()
+	f := setup(t, Options{})
+	const n = 20
+	hears := f.wills()
+	for i := range n {
+		f.connect(fmt.Sprint("c", i), withWill(will(fmt.Sprint(i), 1)))
+	}
+	hears.leave()
+	f.settled()
+	f.crash(cut)
+	for i := range n {
+		f.connectAtOnce(fmt.Sprint("c", i))
+	}
+	f.eventually("all wills", func() bool { return f.Counters().WillsPublished.Load() == n })
 }
 
 func TestAWillWaitsForItsDelayAndAReturnCancelsIt_MQTT_3_1_3_9(t *testing.T) {
@@ -187,12 +219,11 @@ func TestAWillThatABoundRefusesIsGivenUp(t *testing.T) {
 func TestAWillTooLargeForTheStoreIsGivenUpAndKeepsNobodyOut(t *testing.T) {
 	t.Parallel()
 	f := setupOn(t, Options{}, 1, journal.Options{SegmentBytes: 64 << 10, Segments: 8})
-	f.wills()
-	large := func() *Will { // it fits once, at CONNECT, but not as retained and as published
-		w := will(strings.Repeat("x", 40_000), 1)
-		w.Message.Retain = true
-		return w
+	for i := range 250 { // it fits at CONNECT, but not with an entry for each of these
+		c := f.connectAtOnce(fmt.Sprint("hears ", i))
+		c.subscribe(to("will", 1))
 	}
+	large := func() *Will { return will(strings.Repeat("x", 40_000), 1) }
 	f.connect("c", clean, withWill(large())).fail()
 	f.eventually("it being given up", func() bool { return f.Counters().WillsRefused.Load() == 1 })
 	f.connect("c", withWill(large()))
