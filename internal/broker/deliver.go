@@ -1,0 +1,92 @@
+package broker
+
+import (
+	"emanet/internal/message"
+	"emanet/internal/store"
+)
+
+// deliver is the broker's, its recipients to be woken by Flush.
+func (c *Client) deliver(m *message.Message, r *route) Outcome {
+	return c.broker.deliver(m, r, &c.burst)
+}
+
+// burst is who is to hear of a connection's publishes since the last Flush.
+type burst struct {
+	touched []*Session // got something that waits for no group
+	pace    Receiver   // has more than it can take at once, see Client.Pace
+}
+
+// Flush wakes the recipients of publishes since the last Flush that wait for no group: connections call
+// it after a burst, so that a recipient of many messages is woken once.
+func (c *Client) Flush() { c.burst.wake() }
+
+// Pace slows a publisher down whose QoS 0 messages go to one receiver only, and faster than that receiver,
+// which is reading, can take them: rather than drop most of a flood the broker reads the next burst a
+// little later, as a full socket would have it. Call it after Flush, with no lock held.
+func (c *Client) Pace() {
+	if p := c.burst.pace; p != nil {
+		c.burst.pace = nil
+		p.Pace()
+	}
+}
+
+func (u *burst) wake() {
+	for _, s := range u.touched {
+		s.dirty.Store(false)
+		if !s.durable {
+			s.mailbox.Wake()
+		}
+		if c := s.live.Load(); c != nil {
+			c.receiver.Wake()
+		}
+	}
+	clear(u.touched)
+	u.touched = u.touched[:0]
+}
+
+// touch notes a session to be woken, unless somebody has noted it already and will wake it.
+func (u *burst) touch(s *Session) {
+	if s.dirty.CompareAndSwap(false, true) {
+		u.touched = append(u.touched, s)
+	}
+}
+
+// deliver hands the message to those who wait for no flush: QoS 0 and sessions that end with their
+// connection. They are noted in u, to be woken.
+func (b *Broker) deliver(m *message.Message, r *route, u *burst) Outcome {
+	b.counters.Published.Add(1)
+	if len(r.targets) == 0 {
+		b.counters.Unmatched.Add(1)
+		return Outcome{}
+	}
+	if m.QoS > 0 && !r.live {
+		return Outcome{Matched: len(r.targets)}
+	}
+	var live, queued uint64
+	for i := range r.targets {
+		t := &r.targets[i]
+		attr := t.attr(m.QoS, m.Retain)
+		switch {
+		case attr&AttrQoS == 0:
+			if c := t.session.live.Load(); c != nil {
+				// Only the sole receiver may slow its publisher down: nobody waits for somebody else's reader.
+				if c.receiver.Live(m, attr, t.tag) && len(r.targets) == 1 {
+					u.pace = c.receiver
+				}
+				live++
+				u.touch(t.session)
+			}
+		case !t.session.durable:
+			t.session.mailbox.Append(nil, store.Entry{Message: m, Attr: attr, Tag: t.tag}, true)
+			queued++
+			u.touch(t.session)
+		}
+	}
+	if live > 0 {
+		b.counters.Live.Add(live)
+	}
+	if queued > 0 {
+		b.counters.Queued.Add(queued)
+	}
+	return Outcome{Matched: len(r.targets)}
+}
