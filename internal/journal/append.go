@@ -52,6 +52,7 @@ type undo struct {
 	buf   int // length of gather.buf
 	parts int
 	took  bool // a slot was taken from the ring
+	turn  bool // this record is the one whose turn it was
 	limit int  // length that gather.buf may grow to
 }
 
@@ -74,7 +75,7 @@ func (j *Journal) Begin(c Class, size int) ([]byte, error) {
 		return nil, err
 	}
 	g := j.gather
-	j.undo = undo{place: j.place, buf: len(g.buf), parts: len(g.parts)}
+	j.undo = undo{place: j.place, buf: len(g.buf), parts: len(g.parts), turn: c == Publish && j.turn.size > 0}
 	j.openPartLocked(recordHeaderLen + size)
 	g.buf = slices.Grow(g.buf, recordHeaderLen+size)
 	var header [recordHeaderLen]byte
@@ -104,6 +105,9 @@ func (j *Journal) Commit(buf []byte) LSN {
 	j.tip = lsn
 	j.next = lsn + 1
 	j.appended.Store(uint64(lsn))
+	if j.undo.turn {
+		j.turn.end()
+	}
 	wake := j.idle
 	j.idle = false
 	j.mu.Unlock()
@@ -167,8 +171,16 @@ func (j *Journal) admitLocked(c Class, size int) error {
 	default:
 		panic("journal: Begin before Start")
 	}
+	if c == Publish && j.givesWayLocked(size) {
+		return ErrBusy
+	}
+	return j.fitLocked(c, size, 0)
+}
+
+// fitLocked says whether a record has its room behind what is appended and others bytes more.
+func (j *Journal) fitLocked(c Class, size, others int) error {
 	need := int64(recordHeaderLen + size)
-	left := int64(len(j.ring.free)) * j.ring.capacity()
+	left := int64(len(j.ring.free))*j.ring.capacity() - int64(others)
 	if room := j.roomLocked(); room >= alignUp(need) {
 		left += room - need
 	} else {
@@ -177,12 +189,13 @@ func (j *Journal) admitLocked(c Class, size int) error {
 	if left < 0 || c == Publish && left < j.reserveLocked() {
 		return ErrFull
 	}
-	unflushed, limit := j.unflushedLocked(), j.opt.UnflushedMax
+	unflushed, limit := j.unflushedLocked()+others, j.opt.UnflushedMax
 	if c == Control {
 		limit *= 2
 	}
-	// With nothing unflushed any record may go: one larger than the cap must not wait for ever.
-	if unflushed > 0 && unflushed+int(need) > limit {
+	// With next to nothing unflushed any record may go: one larger than the cap must not wait for ever, nor for
+	// a moment without a single settlement.
+	if unflushed > j.opt.UnflushedMax/8 && unflushed+int(need) > limit {
 		return ErrBusy
 	}
 	return nil

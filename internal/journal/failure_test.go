@@ -79,12 +79,13 @@ func TestGroupsBehindAFailedFlushGetNoNotificationEither(t *testing.T) {
 	})
 	var told atomic.Int32
 	appendAndNotify := func() {
-		buf, err := j.Begin(Publish, 10)
+		record := make([]byte, 300)
+		buf, err := j.Begin(Publish, len(record))
 		if err != nil {
 			t.Fatal(err)
 		}
 		j.Notify(&Waiter{F: func(LSN) { told.Add(1) }})
-		j.Commit(append(buf, "record"...))
+		j.Commit(append(buf, record...))
 	}
 	appendAndNotify()
 	<-at

@@ -4,7 +4,7 @@
 // The append lock is the lock of the whole broker's append step: [Journal.Begin] takes it
 // and hands out the group buffer, [Journal.Commit] seals one record and releases it. While
 // one group is being written and flushed the next gathers, so a lone appender waits for
-// nobody and a thousand share one flush. There are no timers. docs/format/journal.md draws
+// nobody and a thousand share one flush. No timer delays a flush. docs/format/journal.md draws
 // the files.
 //
 // Life: [Open] (reads, checks, finds the end), [Journal.NewReader] for the replay,
@@ -36,6 +36,8 @@ const (
 	// Control records are settlements, deletes and topology: they may use the reserve, the
 	// last quarter, so that a full journal can drain, and twice the unflushed cap.
 	Control
+
+	classes = iota
 )
 
 // Journal is one open directory. Methods may be called by several goroutines.
@@ -65,7 +67,8 @@ type Journal struct {
 	number uint64 // of the group being gathered
 	idle   bool   // the committer waits on wake
 	lists  [][]*Waiter
-	room   *RoomWaiter // queue of refused appenders
+	room   [classes]roomQueue
+	turn   turn
 	count  counters
 
 	wake     chan struct{} // cap 1; sent to by whoever clears idle
