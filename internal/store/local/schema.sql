@@ -75,7 +75,6 @@ CREATE TABLE retained (
 
 CREATE VIEW sessions AS
 SELECT r.key AS client,
-	json_extract(r.value, '$.v') AS version,
 	json_extract(r.value, '$.attached') AS attached,
 	json_extract(r.value, '$.expiry') AS expiry_seconds,
 	json_extract(r.value, '$.expires_at') AS expires_at,

@@ -33,7 +33,7 @@ func TestPeopleReadTheLiveFileWithSQLite(t *testing.T) {
 		t.Fatal(err)
 	}
 	box := b.MailboxCreate()
-	b.Put("session", "probe", []byte(`{"mailbox":1,"expiry":3600,"attached":true,"v":5}`))
+	b.Put("session", "probe", []byte(`{"mailbox":1,"expiry":3600,"attached":true}`))
 	b.Put("sub", "probe\x00plant/+", []byte(`{"client":"probe","filter":"plant/+","qos":1,"rh":2}`))
 	b.Put("will", "probe", []byte(`{"client":"probe"}`))
 	m := &message.Message{Topic: "plant/7", Payload: []byte("hot"), QoS: 1, Properties: &message.Properties{HasContentType: true, ContentType: "text/plain"}}
@@ -46,7 +46,7 @@ func TestPeopleReadTheLiveFileWithSQLite(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ sql, want string }{
-		{`SELECT client, version, attached, expiry_seconds, mailbox, pending, pending_bytes FROM sessions`, "probe|5|1|3600|1|1|10"},
+		{`SELECT client, attached, expiry_seconds, mailbox, pending, pending_bytes FROM sessions`, "probe|1|3600|1|1|10"},
 		{`SELECT client, filter, qos, retain_handling FROM subscriptions`, "probe|plant/+|1|2"},
 		{`SELECT client FROM wills`, "probe"},
 		{`SELECT id, next_seq, pending FROM mailboxes`, "1|2|1"},
