@@ -108,14 +108,14 @@ func (c *conn) serve() error {
 	}
 }
 
-// handleBuffered handles every whole packet at hand: a burst. What the burst settled is written in one
-// batch, and whoever got something by it is woken once.
+// handleBuffered handles every whole packet at hand: a burst. Whoever got something by it is woken once, and
+// what it settled is written in one batch: in this order, as the batch may have to wait for room.
 func (c *conn) handleBuffered() error {
 	err := c.handlePackets()
+	c.wakeRecipients()
 	if err == nil {
 		err = c.settle()
 	}
-	c.wakeRecipients()
 	if err != nil {
 		return err
 	}
@@ -152,14 +152,18 @@ func (c *conn) handlePackets() error {
 }
 
 // whenRoom repeats a change that the store has no room for as soon as it has: the reader waits, and the client
-// with it. To end the connection would only bring the same change back.
+// with it. To end the connection would only bring the same change back. Nobody else waits: those are woken first
+// who got something by this burst.
 func (c *conn) whenRoom(change func() error) error {
-	const atLeast = 32 << 10 // few changes take more; one that does is found out
-	for size := atLeast; ; size *= 2 {
+	// Few changes take more than the one; one that does is found out. None takes more than the other: three times
+	// a subscription's filter and client id, and both once more in JSON. After that it has only lost races.
+	const atLeast, atMost = 32 << 10, 2 << 20
+	for size := atLeast; ; size = min(2*size, atMost) {
 		err := change()
 		if !isNoRoom(err) {
 			return err
 		}
+		c.wakeRecipients()
 		err = c.out.awaitRoom(size)
 		c.alive()
 		if err != nil {

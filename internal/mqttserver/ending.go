@@ -14,6 +14,7 @@ type ending struct {
 	code  mqttwire.ReasonCode
 	tell  bool // send DISCONNECT (MQTT 5 only)
 	bad   bool // the client's fault
+	late  bool // which is silence
 	cause string
 }
 
@@ -21,7 +22,7 @@ var (
 	shutdownEnd  = ending{code: mqttwire.ServerShuttingDown, tell: true, cause: "the server shuts down"}
 	takenOverEnd = ending{code: mqttwire.SessionTakenOver, tell: true, cause: "another connection has the session"}
 	leaveEnd     = ending{cause: "the client disconnected"}
-	silentEnd    = ending{code: mqttwire.KeepAliveTimeout, tell: true, bad: true, cause: "no packet within 1.5 times the keep-alive"}
+	silentEnd    = ending{code: mqttwire.KeepAliveTimeout, tell: true, bad: true, late: true, cause: "no packet within 1.5 times the keep-alive"}
 )
 
 // errEnd ends the read loop when the connection's ending has been decided.
@@ -58,9 +59,14 @@ func (c *conn) endFor(err error) {
 // noteEnd logs how the connection ended.
 func (c *conn) noteEnd() {
 	e, _ := c.out.ended()
-	log := c.server.log.Debug
-	if e.bad {
+	switch {
+	case e.late:
+		c.server.stats.TimedOut.Add(1)
+	case e.bad:
 		c.server.stats.Malformed.Add(1)
+	}
+	log := c.server.log.Debug
+	if e.bad && c.server.faults.mayTell() {
 		log = c.server.log.Warn
 	}
 	log("connection ended", "client", c.clientID, "remote", c.nc.RemoteAddr().String(), "cause", e.cause, "code", e.code.String())

@@ -50,6 +50,7 @@ func (c *conn) handleSubscribe(f mqttwire.Frame) error {
 	}
 	for k, ok := range granted {
 		if !ok {
+			c.server.stats.OverQuota.Add(1)
 			codes[at[k]] = mqttwire.QuotaExceeded
 		}
 	}

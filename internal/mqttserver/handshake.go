@@ -67,7 +67,7 @@ func (c *conn) readConnect() (mqttwire.Frame, int, error) {
 			if _, ended := c.out.ended(); ended {
 				return f, 0, errEnd
 			}
-			c.end(ending{bad: true, cause: "no CONNECT in time"})
+			c.end(ending{bad: true, late: true, cause: "no CONNECT in time"})
 			return f, 0, errEnd
 		case err != nil:
 			return f, 0, err

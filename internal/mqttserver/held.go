@@ -50,10 +50,10 @@ func (c *conn) pauseHeld() error {
 	if !c.out.holdsMore(heldMax) {
 		return nil
 	}
+	c.wakeRecipients()
 	if err := c.settle(); err != nil {
 		return err
 	}
-	c.wakeRecipients()
 	err := c.out.awaitHeld(heldMax)
 	c.alive()
 	return err

@@ -47,10 +47,14 @@ func (c *conn) Pace() {
 	defer look.Stop()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for o.liveB > c.server.opt.MaxLiveBytes/2 && !o.isEnded {
+	for waited := false; o.liveB > c.server.opt.MaxLiveBytes/2 && !o.isEnded; {
 		now := time.Now()
 		if now.Sub(began) >= paceMax || now.Sub(o.drainedAt) >= paceStall {
 			return
+		}
+		if !waited {
+			waited = true
+			c.server.stats.Paced.Add(1)
 		}
 		look.Reset(paceStall)
 		o.room.Wait()

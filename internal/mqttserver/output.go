@@ -26,6 +26,7 @@ type output struct {
 	again       bool               // something came since it last looked
 	subscribing bool               // a SUBACK is being made: retained messages come after it
 	roomAsked   bool               // roomWait is with the store
+	settleAsked bool               // the store is asked for room for what is tooLarge
 	ending      ending
 	isEnded     bool // ending is decided: the writer says goodbye and closes
 	isCut       bool

@@ -39,6 +39,9 @@ type Stats struct {
 	Accepted         atomic.Uint64 // connections
 	Refused          atomic.Uint64 // connections refused by a limit or an unfit CONNECT
 	Malformed        atomic.Uint64 // connections ended for what they sent
+	TimedOut         atomic.Uint64 // connections ended for their silence
+	OverQuota        atomic.Uint64 // subscriptions refused by a bound (0x97)
+	Paced            atomic.Uint64 // bursts after which a publisher waited for the only reader of its QoS 0 messages
 	PacketsIn        atomic.Uint64
 	BytesIn          atomic.Uint64
 	BytesOut         atomic.Uint64
@@ -55,6 +58,7 @@ type Server struct {
 	opt    Options
 	log    *slog.Logger
 	stats  Stats
+	faults faults
 
 	mu       sync.Mutex
 	conns    map[*conn]struct{}
@@ -76,7 +80,9 @@ func New(b *broker.Broker, opt Options) *Server {
 	if opt.ReceiveMaximum <= 0 || opt.ReceiveMaximum > math.MaxUint16 {
 		opt.ReceiveMaximum = math.MaxUint16
 	}
-	return &Server{broker: b, opt: opt, log: opt.Logger, conns: make(map[*conn]struct{})}
+	s := &Server{broker: b, opt: opt, log: opt.Logger, conns: make(map[*conn]struct{})}
+	s.faults.log = s.log
+	return s
 }
 
 // Stats are live.
@@ -138,6 +144,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		c.end(shutdownEnd)
 	}
 	s.mu.Unlock()
+	defer s.faults.tell()
 	ended := make(chan struct{})
 	go func() {
 		s.running.Wait()

@@ -150,8 +150,9 @@ func (o *output) gatherDeliveries() {
 		return
 	}
 	err := c.client.Settle(o.tooLarge)
-	if isNoRoom(err) {
-		return // they hold credit until the writer comes by again
+	if isNoRoom(err) { // they hold credit until then
+		o.askSettleRoom()
+		return
 	}
 	if err != nil {
 		c.server.log.Warn("settling a message too large for its client failed", "client", c.clientID, "error", err)
@@ -207,6 +208,28 @@ func (o *output) gatherRetained() {
 		o.lookAgain()
 	}
 }
+
+// askSettleRoom has the writer woken when the store has room to settle what is too large. Not by roomWait: that one
+// may wait for what only publishes wait for.
+func (o *output) askSettleRoom() {
+	o.mu.Lock()
+	asked := o.settleAsked
+	o.settleAsked = true
+	o.mu.Unlock()
+	if asked {
+		return
+	}
+	size := min(len(o.tooLarge)*store.SizeSettle, settleRoomMax)
+	o.conn.server.broker.NotifyRoom(&store.RoomWaiter{Class: store.Control, Size: size, F: func() {
+		o.mu.Lock()
+		o.settleAsked = false
+		o.wakeLocked()
+		o.mu.Unlock()
+	}})
+}
+
+// settleRoomMax is as much as a batch of settlements takes, or more: many go in several.
+const settleRoomMax = 16 << 10
 
 // askRoom has the writer woken when the store has room. The waiter is the store's until then.
 func (o *output) askRoom(size int) {
