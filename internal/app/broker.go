@@ -35,6 +35,9 @@ func corePart(cfg config.Serve, host *Host, c *core) Part {
 			host.Metrics.Add(c.samples)
 			return nil
 		},
+		// Stop does not heed its context: what is left is to flush and fold what was appended, which the next start
+		// would have to do instead, and to let go of files. A disk that hangs hangs it; then whoever stops the
+		// process kills it, and nothing that was acknowledged is lost.
 		Stop: func(context.Context) error {
 			watch.stop()
 			c.broker.Close()
@@ -48,11 +51,15 @@ func (c *core) open(cfg config.Serve, host *Host) error {
 	c.store, err = local.Open(cfg.Data, local.Options{
 		Logger: host.Log,
 		Journal: journal.Options{
-			SegmentBytes: int64(cfg.Store.JournalSegmentBytes), Segments: cfg.Store.JournalSegments,
+			SegmentBytes: int64(cfg.Store.JournalSegmentBytes), Segments: cfg.Store.JournalSegments, Salvage: cfg.Salvage,
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("--data %s: %w", cfg.Data, err)
+		err = fmt.Errorf("--data %s: %w", cfg.Data, err)
+		if errors.Is(err, journal.ErrCorrupt) && !cfg.Salvage {
+			err = fmt.Errorf("%w; restore a copy, or keep what is whole of it with --salvage", err)
+		}
+		return err
 	}
 	c.broker, err = broker.Open(c.store, broker.Options{
 		MaxQueued:    uint64(cfg.Limits.MaxQueued),

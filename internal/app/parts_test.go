@@ -93,9 +93,13 @@ func lookAt(t *testing.T, address string) {
 	t.Helper()
 	transport := &http.Transport{DisableKeepAlives: true}
 	client := &http.Client{Transport: transport, Timeout: 10 * time.Second}
-	for path, want := range map[string]string{
-		"/healthz": "ok", "/metrics": "\nemanet_journal_flush_seconds_count ",
+	for _, look := range [][2]string{
+		{"/healthz", "ok"}, {"/metrics", "\nemanet_journal_flush_seconds_count "},
+		{"/metrics", "\nemanet_wills_refused_total "}, {"/metrics", "\nemanet_retained_expired_total "},
+		{"/metrics", "\nemanet_mqtt_timeouts_total "}, {"/metrics", "\nemanet_mqtt_subscriptions_refused_total "},
+		{"/metrics", "\nemanet_mqtt_paced_total "},
 	} {
+		path, want := look[0], look[1]
 		response, err := client.Get("http://" + address + path)
 		if err != nil {
 			t.Error(err)

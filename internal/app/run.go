@@ -18,11 +18,12 @@ type Part struct {
 	// Stop. A part whose Start failed is not stopped: it cleans up itself.
 	Start func(ctx context.Context) error
 	// Stop returns when nothing of the part runs any more and what it held (ports,
-	// files, goroutines) is free. A ctx that ends asks for haste, not for leaks.
+	// files, goroutines) is free. A ctx that ends asks for haste, not for leaks: peers are waited for no longer,
+	// the disk is.
 	Stop func(ctx context.Context) error
 }
 
-// stopTimeout bounds a clean stop. Container runtimes kill ten seconds after
+// stopTimeout bounds the part of a clean stop that waits for others. Container runtimes kill ten seconds after
 // SIGTERM; being killed loses nothing that was acknowledged, but the next
 // start is slower than it need be.
 const stopTimeout = 8 * time.Second

@@ -21,7 +21,9 @@ func (c *core) samples(emit func(Sample)) {
 	counter("emanet_live_total", "Messages handed to connections at QoS 0.", n.Live.Load())
 	counter("emanet_takeovers_total", "Connections that lost their session to a newer one.", n.Takeovers.Load())
 	counter("emanet_wills_total", "Wills published.", n.WillsPublished.Load())
-	counter("emanet_sessions_ended_total", "Sessions expired or discarded.", n.SessionsEnded.Load())
+	counter("emanet_wills_refused_total", "Wills refused by a bound, or too large for the store.", n.WillsRefused.Load())
+	counter("emanet_sessions_ended_total", "Sessions expired or discarded, with what waited for them.", n.SessionsEnded.Load())
+	counter("emanet_retained_expired_total", "Retained messages removed because they expired.", n.RetainedEnded.Load())
 	for r := range mailbox.Reasons {
 		counter("emanet_dropped_total", "Queued messages removed without delivery.", n.Dropped[r].Load(), "reason", r.String())
 	}
@@ -64,6 +66,9 @@ func mqttSamples(server *mqttserver.Server) func(emit func(Sample)) {
 		counter("emanet_mqtt_accepted_total", "Connections accepted.", s.Accepted.Load())
 		counter("emanet_mqtt_refused_total", "Connections refused by a limit or for their CONNECT.", s.Refused.Load())
 		counter("emanet_mqtt_malformed_total", "Connections ended for what the client sent.", s.Malformed.Load())
+		counter("emanet_mqtt_timeouts_total", "Connections ended for silence: no packet within 1.5 times the keep-alive, or no CONNECT in time.", s.TimedOut.Load())
+		counter("emanet_mqtt_subscriptions_refused_total", "Subscriptions refused by a bound (0x97).", s.OverQuota.Load())
+		counter("emanet_mqtt_paced_total", "Bursts after which a publisher waited for the only reader of its QoS 0 messages.", s.Paced.Load())
 		counter("emanet_mqtt_packets_in_total", "Packets received.", s.PacketsIn.Load())
 		counter("emanet_mqtt_bytes_in_total", "Bytes received.", s.BytesIn.Load())
 		counter("emanet_mqtt_bytes_out_total", "Bytes sent.", s.BytesOut.Load())

@@ -22,6 +22,9 @@ func (s *Serve) Complete() error {
 	if s.Store.JournalSegmentBytes%journalPage != 0 {
 		return badFlag("journal-segment-bytes", "%v is not a multiple of %v", s.Store.JournalSegmentBytes, journalPage)
 	}
+	if k := s.Limits.MaxKeepAlive; k%time.Second != 0 {
+		return badFlag("mqtt-max-keep-alive", "%v is not a number of whole seconds, which is how MQTT counts", k)
+	}
 	half := s.Store.JournalSegmentBytes / 2
 	if s.MaxPacketBytes == 0 {
 		s.MaxPacketBytes = half
@@ -39,6 +42,9 @@ const minPacketBytes Bytes = 1 << 10
 
 // journalPage is the unit in which the journal is laid out.
 const journalPage Bytes = 4 << 10
+
+// maxTopicLevels is what matching was built for (internal/topic).
+const maxTopicLevels = 200
 
 type bound struct {
 	flag             string
@@ -71,7 +77,7 @@ func (s *Serve) bounds() []bound {
 		duration("mqtt-max-keep-alive", m.MaxKeepAlive, 0, math.MaxUint16*time.Second),
 		duration("mqtt-connect-timeout", m.ConnectTimeout, 10*time.Millisecond, time.Hour),
 		count("mqtt-max-subscriptions", m.MaxSubscriptions, 1, 10_000_000),
-		count("mqtt-max-topic-levels", m.MaxTopicLevels, 1, math.MaxUint16),
+		count("mqtt-max-topic-levels", m.MaxTopicLevels, 1, maxTopicLevels),
 		size("mqtt-max-qos0-outbox", m.MaxQoS0Outbox, 1<<10, 1<<40),
 		count("retained-max", st.RetainedMax, 0, 1_000_000_000),
 		count("journal-segments", st.JournalSegments, 4, 1<<14),

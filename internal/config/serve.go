@@ -16,11 +16,13 @@ type Serve struct {
 	MQTT Address `name:"mqtt" default:"127.0.0.1:1883" placeholder:"ADDR" help:"MQTT listener over TCP, or 'off'."`
 	HTTP Address `name:"http" default:"127.0.0.1:8080" placeholder:"ADDR" help:"HTTP listener for /healthz, /readyz and /metrics, or 'off'."`
 
+	Salvage bool `help:"Start on a damaged journal: keep what is whole of it, set the damaged segments aside, and log what is lost. Without it a damaged journal is refused."`
+
 	Config string `placeholder:"FILE" help:"TOML file with any of these flags as keys, without the dashes in front."`
 
 	AllowAnonymous bool `help:"Accept clients without a user name on listeners that other machines can reach. Logs a warning at each start."`
 
-	MaxConnections int   `default:"20000" placeholder:"N" help:"Connections at one time, all protocols together."`
+	MaxConnections int   `default:"20000" placeholder:"N" help:"MQTT connections at one time."`
 	MaxPacketBytes Bytes `placeholder:"SIZE" help:"Largest packet accepted, and so the largest message. Default and maximum: half a journal segment."`
 
 	Limits  MQTTLimits `embed:"" prefix:"mqtt-"`
@@ -37,20 +39,20 @@ type MQTTLimits struct {
 	SessionExpiry    Expiry `default:"never" placeholder:"TIME" help:"How long the session of an MQTT 3.1.1 client (clean session 0) is kept after it has left. 'never' keeps it for good."`
 	MaxSessionExpiry Expiry `default:"never" placeholder:"TIME" help:"Longest Session Expiry Interval granted to an MQTT 5 client. 'never' grants any."`
 
-	MaxInflight    int `default:"1000" placeholder:"N" help:"QoS 1 and 2 messages sent to one client and not yet settled. The client's Receive Maximum can lower it."`
+	MaxInflight    int `default:"1000" placeholder:"N" help:"QoS 1 and 2 messages sent to one client and not yet settled. The client's Receive Maximum can lower it; MQTT 3.1.1 clients, which have none, get at most 100."`
 	ReceiveMaximum int `default:"1000" placeholder:"N" help:"QoS 1 and 2 messages that one client may send before their handshakes end; announced in CONNACK."`
 
-	MaxKeepAlive   time.Duration `default:"0s" placeholder:"TIME" help:"Longest keep-alive granted to an MQTT 5 client; 0s lets the client decide."`
+	MaxKeepAlive   time.Duration `default:"0s" placeholder:"TIME" help:"Longest keep-alive granted to an MQTT 5 client, whole seconds; 0s lets the client decide."`
 	ConnectTimeout time.Duration `default:"10s" placeholder:"TIME" help:"Time from accepting a connection to its whole CONNECT packet."`
 
 	MaxSubscriptions int   `default:"10000" placeholder:"N" help:"Subscriptions of one client."`
-	MaxTopicLevels   int   `default:"128" placeholder:"N" help:"Levels of a topic name or filter."`
+	MaxTopicLevels   int   `default:"128" placeholder:"N" help:"Levels of a topic name or filter, at most 200."`
 	MaxQoS0Outbox    Bytes `name:"max-qos0-outbox" default:"4MiB" placeholder:"SIZE" help:"QoS 0 bytes that may wait for one slow client; above it QoS 0 messages to that client are dropped and counted."`
 }
 
 // StoreSizes bounds what the broker keeps on disk and in memory.
 type StoreSizes struct {
-	RetainedMax int `default:"1000000" placeholder:"N" help:"Retained messages."`
+	RetainedMax int `default:"1000000" placeholder:"N" help:"Retained messages; 0 sets no bound."`
 
 	JournalSegments     int   `default:"16" placeholder:"N" help:"Segments of the journal, preallocated at the first start."`
 	JournalSegmentBytes Bytes `default:"16MiB" placeholder:"SIZE" help:"Size of one journal segment."`
