@@ -22,7 +22,7 @@ func (m *Mailbox) Admit(_ *store.Batch, msg *message.Message) Verdict {
 		return Admitted
 	}
 	m.mu.Lock()
-	over := m.overLocked(1, store.Cost(msg))
+	over := m.overLocked(1, m.cost(msg))
 	m.mu.Unlock()
 	switch {
 	case !over:
@@ -51,7 +51,9 @@ func (m *Mailbox) overCountLocked(n uint64, bytes int64) bool {
 }
 
 // fillDueLocked moves what is within the window of an attached session from head to due. The first window
-// entries count as in flight, sent or not: after a crash nobody could tell (ADR 0002, R2).
+// entries count as in flight, sent or not: after a crash nobody could tell (ADR 0002, R2). One that is not
+// durable survives no crash. Its window is for bursts, and for a message larger than the bound, and is not
+// to hold Credit messages of any size.
 func (m *Mailbox) fillDueLocked() {
 	if m.policy.Identifiers == 0 || len(m.consumers) == 0 {
 		return
@@ -62,6 +64,9 @@ func (m *Mailbox) fillDueLocked() {
 	}
 	for _, l := range m.lanes {
 		for ; left > 0 && l.head.len() > 0; left-- {
+			if !m.policy.Durable && l.due.bytes >= m.paging.lowBytes {
+				return
+			}
 			it := l.head.popFront()
 			m.keep(&it, +1)
 			l.due.pushBack(it)

@@ -18,7 +18,8 @@ type Consumer struct {
 	UnsentMax int64
 	// Priority: consumers of a higher one are served first while they have room.
 	Priority int
-	// Wake is called, with no lock held, when entries were assigned to an empty queue. It must not block.
+	// Wake is called, with no lock held, when entries were assigned to an empty queue, or some have left by
+	// Sweep: whoever waits for the mailbox to run low looks again. It must not block.
 	Wake func()
 
 	queue    []Delivery

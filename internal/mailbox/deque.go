@@ -28,6 +28,7 @@ type deque struct {
 	chunks [][]item // filled to len; the first from off on
 	off    int
 	n      int
+	bytes  int64 // what the items occupy
 }
 
 func (d *deque) len() int { return d.n }
@@ -44,6 +45,7 @@ func (d *deque) pushBack(it item) {
 	}
 	d.chunks[last] = append(d.chunks[last], it)
 	d.n++
+	d.bytes += it.memory()
 }
 
 // pushFront takes back what was popped.
@@ -62,6 +64,7 @@ func (d *deque) pushFront(it item) {
 	d.off--
 	d.chunks[0][d.off] = it
 	d.n++
+	d.bytes += it.memory()
 }
 
 func (d *deque) front() *item {
@@ -71,11 +74,35 @@ func (d *deque) front() *item {
 	return &d.chunks[0][d.off]
 }
 
+func (d *deque) back() *item {
+	if d.n == 0 {
+		return nil
+	}
+	last := d.chunks[len(d.chunks)-1]
+	return &last[len(last)-1]
+}
+
+// prefix counts the first items for which stay holds.
+func (d *deque) prefix(stay func(*item) bool) (n int) {
+	at := d.off
+	for _, c := range d.chunks {
+		for ; at < len(c); at++ {
+			if !stay(&c[at]) {
+				return n
+			}
+			n++
+		}
+		at = 0
+	}
+	return n
+}
+
 func (d *deque) popFront() item {
 	it := d.chunks[0][d.off]
 	d.chunks[0][d.off] = item{} // the message may go
 	d.off++
 	d.n--
+	d.bytes -= it.memory()
 	if d.off == len(d.chunks[0]) {
 		d.dropChunk()
 	}
@@ -89,6 +116,7 @@ func (d *deque) popBack() item {
 	c[len(c)-1] = item{}
 	d.chunks[last] = c[:len(c)-1]
 	d.n--
+	d.bytes -= it.memory()
 	switch {
 	case d.n == 0:
 		*d = deque{}
@@ -125,16 +153,19 @@ func (d *deque) join(other *deque) {
 		other.chunks[0] = other.chunks[0][other.off:]
 		d.chunks = append(d.chunks, other.chunks...)
 		d.n += other.n
+		d.bytes += other.bytes
 	}
 	*other = deque{}
 }
 
-// split keeps the first keep items, at least one, and returns the rest.
-func (d *deque) split(keep int) deque {
+// split keeps the first keep items, at least one, which occupy so many bytes, and returns the rest.
+func (d *deque) split(keep int, bytes int64) deque {
 	var rest deque
 	if d.n <= keep {
 		return rest
 	}
+	rest.bytes = d.bytes - bytes
+	d.bytes = bytes
 	at := d.off + keep
 	for i, c := range d.chunks {
 		if at >= len(c) {

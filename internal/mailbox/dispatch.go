@@ -12,6 +12,12 @@ func (m *Mailbox) wake(flushed store.LSN) {
 	m.mu.Lock()
 	m.freeFlushedLocked(flushed)
 	m.dispatchLocked(flushed)
+	if m.shrunk {
+		m.shrunk = false
+		for _, c := range m.consumers {
+			c.woken = true
+		}
+	}
 	first, more := m.takeWokenLocked()
 	m.mu.Unlock()
 	wakeAll(first, more)
@@ -156,7 +162,7 @@ func (m *Mailbox) assignableLocked(l *lane, it *item, flushed store.LSN) bool {
 func (m *Mailbox) assignLocked(c *Consumer, l *lane, it item) {
 	key := m.key(it.Seq)
 	m.ready--
-	m.bytes -= store.Cost(it.Message)
+	m.bytes -= m.cost(it.Message)
 	l.assigned = max(l.assigned, it.Seq)
 	c.queue = append(c.queue, Delivery{
 		Key: key, Seq: it.Seq, Message: it.Message, Tag: it.Tag, Attr: it.Attr, Priority: it.Priority,

@@ -59,6 +59,7 @@ func (m *Mailbox) Sweep(b *store.Batch) {
 	if s.runs > 0 && len(m.consumers) > 0 {
 		m.store.Notify(&m.waiter) // what stands behind may go when this is on disk
 	}
+	m.shrunk = m.shrunk || s.dropped != [Reasons]uint64{}
 	m.wishSweepLocked()
 	m.mu.Unlock()
 	s.finish()

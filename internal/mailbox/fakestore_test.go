@@ -112,7 +112,7 @@ func (s *fakeStore) fold() store.LSN {
 	return s.folded
 }
 
-func (s *fakeStore) ReadEntries(mailbox uint64, priority uint8, after, before uint64, limit int) ([]store.Entry, error) {
+func (s *fakeStore) ReadEntries(mailbox uint64, priority uint8, after, before uint64, limit int, bytes int64) ([]store.Entry, error) {
 	s.mu.Lock()
 	gate := s.gate
 	s.mu.Unlock()
@@ -126,9 +126,13 @@ func (s *fakeStore) ReadEntries(mailbox uint64, priority uint8, after, before ui
 		return nil, s.readErr
 	}
 	var found []store.Entry
+	var cost int64
 	s.pages.boxes[mailbox].walk(priority, after+1, before-1, func(e *store.Entry) bool {
 		found = append(found, *e)
-		return len(found) < limit
+		if e.Message != nil {
+			cost += e.Message.Cost()
+		}
+		return len(found) < limit && cost < bytes
 	})
 	s.longest = max(s.longest, len(found))
 	return found, nil

@@ -28,6 +28,7 @@ type fixture struct {
 	m      *Mailbox
 	id     uint64
 	policy Policy
+	paging *paging // not the usual one, also after a restart; nil: it is
 }
 
 // session is the policy of an MQTT session.
@@ -206,6 +207,9 @@ func (f *fixture) restore(kept store.LSN, sent Sent) {
 	f.waitLoad()
 	f.store = f.store.crash(kept)
 	f.m = Restore(f.store, f.host, f.store.state(f.id), sent, f.policy)
+	if f.paging != nil {
+		f.m.paging = f.paging
+	}
 }
 
 func (f *fixture) status() string {

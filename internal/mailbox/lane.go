@@ -53,6 +53,9 @@ type lane struct {
 	// barrier is the batch that removed the front last. What stood behind it is sent after its flush only:
 	// else a crash could bring the removed entry back behind what was sent (ADR 0002, R1).
 	barrier store.LSN
+	// asOf is the highest seq that was settled or altered behind what the pages showed at the last start. What
+	// lies up to there does not leave memory: the pages may not know of it yet.
+	asOf uint64
 	// lastDrop is the batch that dropped from head last. Behind due that is no barrier yet: what frees the
 	// credit to get there stands behind it in the journal (R2).
 	lastDrop store.LSN
@@ -102,11 +105,8 @@ func (l *lane) front() *item {
 	return it
 }
 
-// inMemory counts what lies before the gap and was never sent.
-func (l *lane) inMemory() int { return l.due.len() + l.head.len() }
-
 // onlyOnDisk: the first that was never sent is to be loaded.
-func (l *lane) onlyOnDisk() bool { return l.gap.count > 0 && l.inMemory() == 0 }
+func (l *lane) onlyOnDisk() bool { return l.gap.count > 0 && l.unsent() == nil }
 
 // closeGap joins tail to head once nothing lies between.
 func (l *lane) closeGap() {

@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"sync"
 
+	"emanet/internal/message"
 	"emanet/internal/store"
 )
 
@@ -43,10 +44,12 @@ type Policy struct {
 	// Durable mailboxes write their entries and settlements to the store.
 	Durable bool
 	// MaxEntries and MaxBytes bound what is ready and was never sent; 0 is no bound. What was sent comes on
-	// top, for it is never dropped, and so do the first Credit entries of an attached session.
+	// top, for it is never dropped, and so do the first Credit entries of an attached session: if it is not
+	// durable no more than some 256 KiB of them.
 	MaxEntries uint64
-	MaxBytes   int64
-	Overflow   Overflow
+	// MaxBytes counts topics and payloads; if the mailbox is not durable all that messages occupy in memory.
+	MaxBytes int64
+	Overflow Overflow
 	// Identifiers > 0: an entry's delivery key is seq mod Identifiers, and an entry whose key is still in
 	// use waits. MQTT: 65,535, the packet identifier is key + 1. Such a mailbox is a session: it has one
 	// consumer at a time and one lane. 0: the key is the seq.
@@ -99,6 +102,7 @@ type Mailbox struct {
 	policy Policy
 	host   Host
 	store  store.Store
+	paging *paging
 	waiter store.Waiter // set once; told when a group with entries or settlements of ours is flushed
 
 	mu        sync.Mutex
@@ -110,7 +114,7 @@ type Mailbox struct {
 	turn      uint64             // counts assignments, for the rotation
 	settling  []settlement       // in order of LSN
 	ready     uint64             // entries of all lanes, gaps included
-	bytes     int64              // their Cost
+	bytes     int64              // their cost
 	kept      uint64             // those of returned and due, which no bound counts
 	keptBytes int64
 	memory    int64  // about the bytes that entries in memory occupy, in flight included
@@ -121,6 +125,7 @@ type Mailbox struct {
 	sweepAt   int64  // when Sweep is due by what the host was told, 0 for never
 	loading   *lane  // whose gap is being read, nil for none
 	purged    bool   // Purge came while a load was under way: what it brings is void
+	shrunk    bool   // Sweep removed entries, and the consumers were not told yet
 	closed    bool
 }
 
@@ -143,7 +148,7 @@ func New(st store.Store, host Host, id uint64, p Policy) *Mailbox {
 	if p.Durable != (id != 0) {
 		panic("mailbox: durable mailboxes have an id, others none")
 	}
-	m := &Mailbox{id: id, policy: p, host: host, store: st, nextSeq: 1}
+	m := &Mailbox{id: id, policy: p, host: host, store: st, paging: &pagingDefaults, nextSeq: 1}
 	m.waiter.F = m.flushed
 	return m
 }
@@ -151,14 +156,22 @@ func New(st store.Store, host Host, id uint64, p Policy) *Mailbox {
 // count adds (+1) or removes (-1) an item of memory to what is ready.
 func (m *Mailbox) count(it *item, sign int64) {
 	m.ready += uint64(sign)
-	m.bytes += sign * store.Cost(it.Message)
+	m.bytes += sign * m.cost(it.Message)
 	m.memory += sign * it.memory()
 }
 
 // keep adds (+1) or removes (-1) an item of returned or due.
 func (m *Mailbox) keep(it *item, sign int64) {
 	m.kept += uint64(sign)
-	m.keptBytes += sign * store.Cost(it.Message)
+	m.keptBytes += sign * m.cost(it.Message)
+}
+
+// cost is what MaxBytes counts: on disk topic and payload, in memory all that the message occupies there.
+func (m *Mailbox) cost(msg *message.Message) int64 {
+	if m.policy.Durable || msg == nil {
+		return store.Cost(msg)
+	}
+	return msg.Cost()
 }
 
 // giveBack puts an entry that was sent at its original position.

@@ -44,7 +44,7 @@ func TestAMailboxBehavesAsAListWalkedFromTheFront(t *testing.T) {
 			"requeue": r.stepRequeue,
 			"attach":  r.stepAttach,
 			"detach":  r.stepDetach,
-			"evict":   func(*rapid.T) { r.evict(); r.after() },
+			"evict":   r.stepEvict,
 			"sweep":   r.stepSweep,
 			"purge":   r.stepPurge,
 			"crash":   r.stepCrash,
@@ -66,7 +66,12 @@ func newModelRun(rt *rapid.T) *modelRun {
 	default:
 		p.CountDeliveries = true
 	}
-	return &modelRun{fixture: setup(rt, p), rt: rt, model: &model{policy: p, nextSeq: 1}}
+	r := &modelRun{fixture: setup(rt, p), rt: rt, model: &model{policy: p, nextSeq: 1}}
+	if rapid.Bool().Draw(rt, "small pages") { // so that a few entries are enough for several loads
+		r.paging = &paging{loadLen: 7, loadBytes: 1200, lowLen: 3, lowBytes: 500, leastLen: 2, leastBytes: 300}
+		r.m.paging = r.paging
+	}
+	return r
 }
 
 func (r *modelRun) session() bool { return r.policy.Identifiers > 0 }

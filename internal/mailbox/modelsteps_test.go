@@ -104,6 +104,16 @@ func (r *modelRun) stepDetach(rt *rapid.T) {
 	r.after()
 }
 
+// stepEvict evicts by the last fold or by a new one: settlements stand in the pages later than entries.
+func (r *modelRun) stepEvict(rt *rapid.T) {
+	if rapid.Bool().Draw(rt, "fold") {
+		r.store.fold()
+	}
+	r.waitLoad()
+	r.m.Evict(r.store.folded, 0)
+	r.after()
+}
+
 func (r *modelRun) stepSweep(rt *rapid.T) {
 	r.host.clock.Add(rapid.Int64Range(0, 40).Draw(rt, "ms"))
 	for i := 0; i == 0 || r.host.wish() != 0 && r.host.wish() <= r.host.Now(); i++ {

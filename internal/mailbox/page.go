@@ -7,21 +7,39 @@ import (
 	"emanet/internal/store"
 )
 
-const (
-	// loadLen is how many entries one load brings: some pages' worth, little against any budget.
-	loadLen = 1024
-	// loadLow is when the next load begins, so that a consumer seldom waits for the disk.
-	loadLow = 256
-)
+// paging is how much of a lane is held and moved at once.
+type paging struct {
+	// loadLen and loadBytes are how much one load brings: some pages' worth, little against any budget.
+	loadLen   int
+	loadBytes int64
+	// lowLen and lowBytes, both to be undercut, are when the next load begins, so that a consumer seldom waits
+	// for the disk. As much is kept where memory is short.
+	lowLen   int
+	lowBytes int64
+	// leastLen or leastBytes is what it takes to split a lane.
+	leastLen   int
+	leastBytes int64
+}
+
+var pagingDefaults = paging{
+	loadLen: 1024, loadBytes: 1 << 20, lowLen: 256, lowBytes: 256 << 10, leastLen: chunkLen, leastBytes: 64 << 10,
+}
 
 // prefetchLocked loads the next entries of a lane whose memory runs low while somebody consumes.
 func (m *Mailbox) prefetchLocked() {
 	for _, l := range m.lanes {
-		if l.gap.count > 0 && l.inMemory() < loadLow {
+		if m.runsLowLocked(l) {
 			m.loadLocked(l)
 			return
 		}
 	}
+}
+
+// runsLowLocked: less lies before the gap than the next load should wait for. What came back to other lanes
+// is taken for this one's: then the load only begins late.
+func (m *Mailbox) runsLowLocked(l *lane) bool {
+	return l.gap.count > 0 && len(l.returned)+l.due.len()+l.head.len() < m.paging.lowLen &&
+		m.keptBytes+l.head.bytes < m.paging.lowBytes
 }
 
 // loadLocked starts reading the front of a lane's gap, on a goroutine of its own. One load runs at a time;
@@ -38,7 +56,7 @@ func (m *Mailbox) loadLocked(l *lane) {
 const retryLoad = 1000
 
 func (m *Mailbox) load(l *lane, after, before uint64) {
-	entries, err := m.store.ReadEntries(m.id, l.priority, after, before, loadLen)
+	entries, err := m.store.ReadEntries(m.id, l.priority, after, before, m.paging.loadLen, m.paging.loadBytes)
 	m.mu.Lock()
 	void := m.closed || m.purged
 	m.loading, m.purged = nil, false
@@ -69,7 +87,7 @@ func (m *Mailbox) afterLoadLocked() {
 
 // installLocked puts loaded entries at the end of head.
 func (m *Mailbox) installLocked(l *lane, entries []store.Entry) {
-	last := len(entries) < loadLen // nothing is left on disk
+	last := len(entries) < m.paging.loadLen && costOf(entries) < m.paging.loadBytes // nothing is left on disk
 	for i := range entries {
 		e := &entries[i]
 		l.gap.after = e.Seq
@@ -102,6 +120,16 @@ func (m *Mailbox) installLocked(l *lane, entries []store.Entry) {
 	}
 }
 
+// costOf is what ReadEntries counts for its limit of bytes.
+func costOf(entries []store.Entry) (cost int64) {
+	for i := range entries {
+		if msg := entries[i].Message; msg != nil {
+			cost += msg.Cost()
+		}
+	}
+	return cost
+}
+
 func (g *gap) isGone(seq uint64) bool {
 	i := sort.Search(len(g.gone), func(i int) bool { return g.gone[i].To >= seq })
 	g.gone = g.gone[i:] // entries come in order: what is behind is not asked for again
@@ -128,8 +156,9 @@ func (g *gap) change(e *store.Entry) {
 	g.changed = g.changed[i:]
 }
 
-// Evict lets entries leave memory that are folded (their batch is at most folded), keeping the next keep of
-// each lane, and returns about how many bytes that freed.
+// Evict lets entries leave memory that are folded (their batch is at most folded), and returns about how many
+// bytes that freed. Of each lane the next keep stay (paging.lowLen at least), but no more than come to
+// paging.lowBytes.
 func (m *Mailbox) Evict(folded store.LSN, keep int) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -138,28 +167,25 @@ func (m *Mailbox) Evict(folded store.LSN, keep int) int64 {
 	}
 	before := m.memory
 	for _, l := range m.lanes {
-		m.evictLocked(l, folded, max(keep, loadLow))
+		m.evictLocked(l, folded, max(keep, m.paging.lowLen))
 	}
 	return before - m.memory
 }
 
 func (m *Mailbox) evictLocked(l *lane, folded store.LSN, keep int) {
-	if l.gap.count == 0 {
-		if l.head.len() < keep+chunkLen {
-			return
-		}
-		l.tail = l.head.split(keep)
+	stay, bytes := l.stay(keep, m.paging.lowBytes)
+	split := l.head.len()-stay >= m.paging.leastLen || l.head.bytes-bytes >= m.paging.leastBytes
+	switch {
+	case split && l.gap.count > 0:
+		m.evictHeadLocked(l, folded, stay)
+	case split:
+		l.tail = l.head.split(stay, bytes)
 		l.gap.after = l.tail.front().Seq - 1
+	case l.gap.count == 0:
+		return
 	}
-	for l.tail.len() > 0 {
-		it := l.tail.front()
-		if !it.durable() || it.lsn() > folded {
-			break
-		}
-		gone := l.tail.popFront()
-		l.gap.count++
-		l.gap.bytes += store.Cost(gone.Message)
-		m.memory -= gone.memory()
+	for l.tail.len() > 0 && l.tail.front().evictable(folded) {
+		m.intoGapLocked(l, l.tail.popFront())
 	}
 	l.gap.before = m.nextSeq
 	if l.tail.len() > 0 {
@@ -168,4 +194,35 @@ func (m *Mailbox) evictLocked(l *lane, folded store.LSN, keep int) {
 	if l.gap.count == 0 {
 		l.closeGap()
 	}
+}
+
+// stay tells how many entries of head stay in memory, one at least, and their bytes. Up to assigned others
+// of their lane are in flight or settled, up to asOf settled: a load would bring those as well.
+func (l *lane) stay(keep int, most int64) (n int, bytes int64) {
+	n = l.head.prefix(func(it *item) bool {
+		if it.Seq > max(l.assigned, l.asOf) && (keep <= 0 || bytes >= most) {
+			return false
+		}
+		keep--
+		bytes += it.memory()
+		return true
+	})
+	return n, bytes
+}
+
+// evictHeadLocked moves the gap's beginning back over what was loaded and is not needed soon.
+func (m *Mailbox) evictHeadLocked(l *lane, folded store.LSN, stay int) {
+	for l.head.len() > stay && l.head.back().evictable(folded) {
+		m.intoGapLocked(l, l.head.popBack())
+		l.gap.after = l.head.back().Seq
+	}
+}
+
+// evictable: the pages have it.
+func (it *item) evictable(folded store.LSN) bool { return it.durable() && it.lsn() <= folded }
+
+func (m *Mailbox) intoGapLocked(l *lane, it item) {
+	l.gap.count++
+	l.gap.bytes += store.Cost(it.Message)
+	m.memory -= it.memory()
 }

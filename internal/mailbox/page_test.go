@@ -14,7 +14,7 @@ func TestEvictKeepsTheNextAndReadsTheRestWhenItIsDue(t *testing.T) {
 	full := f.m.Status().Memory
 	freed := f.evict()
 	equal(t, "memory", f.m.Status().Memory, full-freed)
-	equal(t, "in memory", f.m.Status().Memory, loadLow*full/3000)
+	equal(t, "in memory", f.m.Status().Memory, int64(pagingDefaults.lowLen)*full/3000)
 	equal(t, "status", f.status(), "ready 3000, in flight 0, bytes 30000")
 	f.publish(5)
 	f.expectTake(f.attach(&consumer{}), span(1, 3005))
@@ -26,7 +26,7 @@ func TestOnlyWhatIsFoldedIsEvicted(t *testing.T) {
 	folded := f.store.fold()
 	f.publish(1000)
 	f.m.Evict(folded, 0)
-	equal(t, "in the gap", f.m.lanes[0].gap.count, uint64(1000-loadLow))
+	equal(t, "in the gap", f.m.lanes[0].gap.count, uint64(1000-pagingDefaults.lowLen))
 	equal(t, "nothing is folded", f.m.Evict(0, 0), 0)
 	f.expectTake(f.attach(&consumer{}), span(1, 2000))
 }
@@ -119,10 +119,10 @@ func TestAMillionEntriesPassInOrderInBoundedMemory(t *testing.T) {
 	f.settle(c, unsettled...)
 	f.expectEmpty()
 	perEntry := int64(itemOverhead) + bodyOf(10).Cost()
-	if limit := perEntry * (loadLen + 2*loadLow + 500 + chunkLen); most > limit {
+	if limit := perEntry * int64(pagingDefaults.loadLen+2*pagingDefaults.lowLen+500+chunkLen); most > limit {
 		t.Errorf("memory came to %d bytes, limit %d", most, limit)
 	}
-	if f.store.longest > loadLen {
+	if f.store.longest > pagingDefaults.loadLen {
 		t.Errorf("a load read %d entries", f.store.longest)
 	}
 }
@@ -235,4 +235,53 @@ func TestCloseDuringALoadIsFine(t *testing.T) {
 	close(gate)
 	f.waitLoad()
 	equal(t, "status", f.m.Status(), Status{NextSeq: 2001})
+}
+
+func TestEvictLeavesWhatLiesBetweenTheEntriesOfAnotherConsumer(t *testing.T) {
+	f := setup(t, queue)
+	a, b := f.attach(&consumer{}), f.attach(&consumer{})
+	f.publish(2000) // each is assigned every other one
+	ds := f.take(b)
+	equal(t, "taken", len(ds), 1000)
+	f.settle(b, keys(ds)[:500]...) // on disk, but no fold has come by
+	f.store.flush()
+	f.m.SetCredit(&b.Consumer, 1)
+	f.detach(a)
+	f.m.Evict(f.store.folded, 0)
+	f.store.fold()
+	f.settle(b, keys(ds)[500:700]...)
+	f.publish(1000)
+	f.evict()
+	f.settle(b, keys(ds)[700:900]...)
+	f.store.flush()
+	f.detach(b)
+	seen := map[uint64]bool{}
+	for _, d := range f.take(f.attach(&consumer{})) {
+		equal(t, "comes twice", seen[d.Seq], false)
+		equal(t, "of b, and of b", d.Redelivered, d.Seq > 1800 && d.Seq <= 2000 && d.Seq%2 == ds[0].Seq%2)
+		seen[d.Seq] = true
+	}
+	equal(t, "taken", len(seen), 2000-900+1000)
+}
+
+func TestWhatWasSettledBeforeARestartDoesNotComeBackByAnEviction(t *testing.T) {
+	f := setup(t, queue)
+	c := f.taking(3000, 3000)
+	folded := f.store.fold()
+	for seq := uint64(1000); seq < 1100; seq++ {
+		f.settle(c, seq)
+	}
+	f.store.flush()
+	f.restore(f.store.last, Sent{})
+	all := pagingDefaults
+	all.lowLen, all.lowBytes = 5000, 1<<30
+	f.m.paging = &all
+	c = f.attach(&consumer{Consumer: Consumer{Credit: 1}})
+	f.settleDown()
+	equal(t, "in memory", f.m.lanes[0].head.len(), 2899)
+	f.m.paging = &pagingDefaults
+	f.m.Evict(folded, 0) // the settlements are still to be folded
+	equal(t, "on disk", f.m.lanes[0].gap.count, uint64(3000-1099))
+	f.m.SetCredit(&c.Consumer, 0)
+	f.expectTake(c, span(1, 999)+" "+span(1100, 3000))
 }

@@ -49,6 +49,12 @@ func Restore(st store.Store, host Host, s store.MailboxState, sent Sent, p Polic
 
 func (m *Mailbox) restoreLane(s *store.LaneState) {
 	l := m.lane(s.Priority)
+	if n := len(s.Gone); n > 0 {
+		l.asOf = s.Gone[n-1].To
+	}
+	if n := len(s.Changed); n > 0 {
+		l.asOf = max(l.asOf, s.Changed[n-1].Seq)
+	}
 	if s.Count > 0 {
 		l.gap = gap{count: s.Count, bytes: s.Bytes, before: m.nextSeq, gone: s.Gone, changed: s.Changed}
 	}

@@ -91,7 +91,7 @@ func TestSentSaysWhatASecondRestartMustKnow(t *testing.T) {
 	f.expectTake(c, "1+ 2+ 3+")
 	f.settle(c, 1, 2)
 	f.store.flush()
-	equal(t, "highest sent", f.m.Detach(&c.Consumer), 1500)
+	equal(t, "highest sent that was read", f.m.Detach(&c.Consumer), uint64(pagingDefaults.loadLen))
 	sent := f.m.Sent()
 	f.restore(f.store.last, sent)
 	ds := f.take(f.attach(&consumer{}))

@@ -75,7 +75,7 @@ func (m *Mailbox) adoptLocked(c *Consumer, l *lane, i int) *flight {
 	it := l.returned.remove(i)
 	m.keep(&it, -1)
 	m.ready--
-	m.bytes -= store.Cost(it.Message)
+	m.bytes -= m.cost(it.Message)
 	if m.flights == nil {
 		m.flights = make(map[uint64]*flight)
 	}

@@ -111,3 +111,30 @@ func TestATakeBetweenAFlushAndItsWaitersWakesItsOwnCaller(t *testing.T) {
 		equal(t, "taken after the wake", show(f.m.Take(&c.Consumer, nil)), "1")
 	}
 }
+
+// Whoever waits for the mailbox to run low, to put in more, learns of it though nothing can be assigned.
+func TestEntriesThatLeaveBySweepWake(t *testing.T) {
+	for _, durable := range []bool{true, false} {
+		p := session
+		p.Durable = durable
+		f := setup(t, p)
+		c := f.quiet(&consumer{Consumer: Consumer{Credit: 1}})
+		f.publish(1)
+		f.m.Wake()
+		f.take(c)
+		f.addExpiring(10)
+		f.store.flush()
+		wakes := c.wakes.Load()
+		f.sweep()
+		equal(t, "wakes when nothing has expired", c.wakes.Load(), wakes)
+		f.host.clock.Add(10)
+		b := f.store.begin()
+		f.m.Sweep(b)
+		b.Commit()
+		equal(t, "taken meanwhile", show(f.m.Take(&c.Consumer, nil)), "")
+		f.m.Wake()
+		equal(t, "wakes when one has", c.wakes.Load(), wakes+1)
+		f.m.Wake()
+		equal(t, "wakes afterwards", c.wakes.Load(), wakes+1)
+	}
+}

@@ -91,8 +91,9 @@ type Store interface {
 	Appended() LSN
 
 	// ReadEntries returns up to limit live entries of a lane with after < seq < before, ascending, with
-	// their messages. It sees what is folded; entries not yet folded are in their mailbox's memory.
-	ReadEntries(mailbox uint64, priority uint8, after, before uint64, limit int) ([]Entry, error)
+	// their messages, and ends after the first with which the messages' Cost comes to bytes: one at least,
+	// whatever its size. It sees what is folded; entries not yet folded are in their mailbox's memory.
+	ReadEntries(mailbox uint64, priority uint8, after, before uint64, limit int, bytes int64) ([]Entry, error)
 	// OnFold sets the function told the LSN up to which everything is folded: from then on, entries of
 	// batches up to it may leave memory, for ReadEntries finds them.
 	OnFold(func(LSN))

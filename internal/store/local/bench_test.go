@@ -2,6 +2,7 @@ package local
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -102,7 +103,7 @@ func BenchmarkBacklog(b *testing.B) {
 	start, used = time.Now(), cpu()
 	read := 0
 	for after := uint64(0); ; {
-		es, err := s.ReadEntries(1, 0, after, maxSeq, 256)
+		es, err := s.ReadEntries(1, 0, after, maxSeq, 256, math.MaxInt64)
 		must(b, err)
 		if len(es) == 0 {
 			break

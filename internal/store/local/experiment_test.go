@@ -3,6 +3,7 @@ package local
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -213,7 +214,7 @@ func page(b *testing.B, path string, conn *sqlite3.Conn, rows bool) (read int) {
 	must(b, err)
 	defer r.close()
 	for after := uint64(0); ; {
-		es, err := r.entries(1, 0, after, maxSeq, 256)
+		es, err := r.entries(1, 0, after, maxSeq, 256, math.MaxInt64)
 		must(b, err)
 		if len(es) == 0 {
 			return read

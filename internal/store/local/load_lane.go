@@ -78,7 +78,7 @@ func (l *loader) message(id uint64) (*message.Message, error) {
 	n := l.net.message(id)
 	if n == nil {
 		one := []store.Entry{{MessageID: id}}
-		if err := l.reader.attach(one); err != nil {
+		if _, err := l.reader.attach(one, 0); err != nil {
 			return nil, err
 		}
 		return one[0].Message, nil

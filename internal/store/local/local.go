@@ -184,8 +184,8 @@ func (s *Store) Flushed() store.LSN { return s.journal.Flushed() }
 func (s *Store) Appended() store.LSN { return s.journal.Appended() }
 
 // ReadEntries reads from what is folded.
-func (s *Store) ReadEntries(mailbox uint64, priority uint8, after, before uint64, limit int) ([]store.Entry, error) {
-	entries, err := s.readers.entries(mailbox, priority, after, before, limit)
+func (s *Store) ReadEntries(mailbox uint64, priority uint8, after, before uint64, limit int, bytes int64) ([]store.Entry, error) {
+	entries, err := s.readers.entries(mailbox, priority, after, before, limit, bytes)
 	if err != nil {
 		return nil, fmt.Errorf("read entries: %w", err)
 	}

@@ -52,7 +52,7 @@ func newReader(path, vfs string) (*reader, error) {
 func (r *reader) close() error { return disconnect(r.conn) }
 
 // entries is store.ReadEntries within one snapshot.
-func (r *reader) entries(mailbox uint64, priority uint8, after, before uint64, limit int) (entries []store.Entry, err error) {
+func (r *reader) entries(mailbox uint64, priority uint8, after, before uint64, limit int, bytes int64) (entries []store.Entry, err error) {
 	if limit <= 0 || after >= maxSeq {
 		return nil, nil
 	}
@@ -83,10 +83,11 @@ func (r *reader) entries(mailbox uint64, priority uint8, after, before uint64, l
 		}
 		next = last + 1
 	}
-	if err := r.attach(entries); err != nil {
+	n, err := r.attach(entries, bytes)
+	if err != nil {
 		return nil, fmt.Errorf("mailbox %d, priority %d: %w", mailbox, priority, err)
 	}
-	return entries, nil
+	return entries[:n], nil
 }
 
 // hidden are the ranges that pages still show though they are settled.
@@ -143,15 +144,20 @@ func (r *reader) page(mailbox uint64, priority uint8, from, before uint64, limit
 }
 
 // attach gives the entries their messages. Messages come mostly in the order of the entries, so a page of
-// bodies is walked once for a run of them.
-func (r *reader) attach(entries []store.Entry) error {
+// bodies is walked once for a run of them. It ends after the entry with which their Cost comes to limit
+// and returns how many have theirs: bodies behind it are not decoded.
+func (r *reader) attach(entries []store.Entry, limit int64) (n int, err error) {
 	var bodies messageReader
 	var id, last uint64
+	var cost int64
 	var body []byte
 	ok := false
 	defer r.message.done()
 	for i := range entries {
 		e := &entries[i]
+		if i > 0 && cost >= limit {
+			return i, nil
+		}
 		if e.Released {
 			continue
 		}
@@ -159,10 +165,10 @@ func (r *reader) attach(entries []store.Entry) error {
 			r.message.done()
 			got, err := r.message.row(e.MessageID)
 			if err != nil {
-				return err
+				return 0, err
 			}
 			if !got || r.message.uint(1) < e.MessageID {
-				return fmt.Errorf("%w: message %d of entry %d is on no page", store.ErrCorrupt, e.MessageID, e.Seq)
+				return 0, fmt.Errorf("%w: message %d of entry %d is on no page", store.ErrCorrupt, e.MessageID, e.Seq)
 			}
 			last = r.message.uint(1)
 			bodies = newMessageReader(r.message.uint(0), r.message.ColumnRawBlob(2))
@@ -172,15 +178,16 @@ func (r *reader) attach(entries []store.Entry) error {
 			id, body, ok = bodies.next()
 		}
 		if !ok || id != e.MessageID {
-			return errors.Join(bodies.err, fmt.Errorf("%w: message %d of entry %d is not on its page", store.ErrCorrupt, e.MessageID, e.Seq))
+			return 0, errors.Join(bodies.err, fmt.Errorf("%w: message %d of entry %d is not on its page", store.ErrCorrupt, e.MessageID, e.Seq))
 		}
 		m, err := r.decode(id, body)
 		if err != nil {
-			return fmt.Errorf("%w: message %d of entry %d: %w", store.ErrCorrupt, id, e.Seq, err)
+			return 0, fmt.Errorf("%w: message %d of entry %d: %w", store.ErrCorrupt, id, e.Seq, err)
 		}
 		e.Message = m
+		cost += m.Cost()
 	}
-	return nil
+	return len(entries), nil
 }
 
 func (r *reader) decode(id uint64, body []byte) (*message.Message, error) {

@@ -24,7 +24,7 @@ func newReaders(path, vfs string, size int) *readers {
 	return r
 }
 
-func (r *readers) entries(mailbox uint64, priority uint8, after, before uint64, limit int) ([]store.Entry, error) {
+func (r *readers) entries(mailbox uint64, priority uint8, after, before uint64, limit int, bytes int64) ([]store.Entry, error) {
 	var rd *reader
 	select {
 	case <-r.quit:
@@ -38,7 +38,7 @@ func (r *readers) entries(mailbox uint64, priority uint8, after, before uint64, 
 			return nil, err
 		}
 	}
-	entries, err := rd.entries(mailbox, priority, after, before, limit)
+	entries, err := rd.entries(mailbox, priority, after, before, limit, bytes)
 	if err != nil {
 		// Whatever state it is in, the next one gets a new connection.
 		err = errors.Join(err, rd.close())

@@ -133,7 +133,7 @@ func (b *rig) close() {
 // read gives how many entries the pages show.
 func (b *rig) read() int {
 	b.t.Helper()
-	es, err := b.s.ReadEntries(b.box, 0, 0, math.MaxInt64, math.MaxInt32)
+	es, err := b.s.ReadEntries(b.box, 0, 0, math.MaxInt64, math.MaxInt32, math.MaxInt64)
 	b.must(err)
 	return len(es)
 }

@@ -270,7 +270,7 @@ func exerciseClosed(t *testing.T, sub *Subject) {
 	if err := s.Sync(); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("Sync: %v, want ErrClosed", err)
 	}
-	if _, err := s.ReadEntries(box, 0, 0, 10, 10); !errors.Is(err, store.ErrClosed) {
+	if _, err := s.ReadEntries(box, 0, 0, 10, 10, 0); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("ReadEntries: %v, want ErrClosed", err)
 	}
 	sub.Check(t)

@@ -25,7 +25,7 @@ func exerciseMailboxDelete(t *testing.T, sub *Subject) {
 			t.Fatalf("%s: %s", how, st)
 		}
 		must(t, s.Sync())
-		es, err := s.ReadEntries(old, 0, 0, math.MaxInt64, 10)
+		es, err := s.ReadEntries(old, 0, 0, math.MaxInt64, 10, math.MaxInt64)
 		if err != nil || len(es) != 0 {
 			t.Fatalf("%s: %d entries of the deleted mailbox, %v", how, len(es), err)
 		}
@@ -98,7 +98,7 @@ func exerciseReadEntries(t *testing.T, sub *Subject) {
 		{6, 5, 100, 0, 0, 0},
 		{0, 10, 0, 0, 0, 0},
 	} {
-		es, err := s.ReadEntries(box, 0, c.after, c.before, c.limit)
+		es, err := s.ReadEntries(box, 0, c.after, c.before, c.limit, math.MaxInt64)
 		must(t, err)
 		var first, last uint64
 		for i, e := range es {
@@ -115,9 +115,39 @@ func exerciseReadEntries(t *testing.T, sub *Subject) {
 			t.Errorf("ReadEntries(%d, %d, %d): %d entries %d to %d, want %d from %d to %d", c.after, c.before, c.limit, len(es), first, last, c.count, c.first, c.last)
 		}
 	}
-	es, err := s.ReadEntries(box, 1, 0, 100, 10)
+	es, err := s.ReadEntries(box, 1, 0, 100, 10, math.MaxInt64)
 	if err != nil || len(es) != 0 {
 		t.Errorf("another priority: %d entries, %v", len(es), err)
+	}
+	must(t, s.Close())
+	sub.Check(t)
+}
+
+func exerciseReadBytes(t *testing.T, sub *Subject) {
+	s, _ := open(t, sub)
+	box := newBox(t, s)
+	fill(t, s, box, 1, 300)
+	control(t, s, func(b *store.Batch) { b.Release(box, 0, 2, costOf(1, 1)) }) // it has no body that counts
+	must(t, s.Sync())
+	one := numbered(0).Cost()
+	for _, c := range []struct {
+		after uint64
+		bytes int64
+		last  uint64
+	}{
+		{0, math.MinInt64, 1},
+		{0, 0, 1},
+		{0, one, 1},
+		{0, one + 1, 3},
+		{1, 1, 3},
+		{3, 5 * one, 8},
+		{200, 1 << 20, 300},
+	} {
+		es, err := s.ReadEntries(box, 0, c.after, math.MaxInt64, 1000, c.bytes)
+		must(t, err)
+		if len(es) == 0 || es[0].Seq != c.after+1 || es[len(es)-1].Seq != c.last || uint64(len(es)) != c.last-c.after {
+			t.Errorf("%d bytes after %d: %d entries, want those up to %d", c.bytes, c.after, len(es), c.last)
+		}
 	}
 	must(t, s.Close())
 	sub.Check(t)
@@ -138,7 +168,7 @@ func exerciseReadWhileFolding(t *testing.T, sub *Subject) {
 					return
 				default:
 				}
-				es, err := s.ReadEntries(box, 0, 0, math.MaxInt64, 700)
+				es, err := s.ReadEntries(box, 0, 0, math.MaxInt64, 700, math.MaxInt64)
 				if err != nil {
 					t.Error(err)
 					return

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -232,7 +233,7 @@ func (m *model) abort() bool {
 func (m *model) compareFolded() bool {
 	for id, box := range m.now().Mailboxes {
 		for p, lane := range box.Lanes {
-			es, err := m.s.ReadEntries(id, p, 0, 1<<62, len(lane)+10)
+			es, err := m.s.ReadEntries(id, p, 0, 1<<62, len(lane)+10, math.MaxInt64)
 			if !m.alive(err) {
 				return false
 			}

@@ -221,7 +221,7 @@ func readAll(tb testing.TB, s store.Store, mailbox uint64, priority uint8, after
 	tb.Helper()
 	var all []store.Entry
 	for {
-		es, err := s.ReadEntries(mailbox, priority, after, before, 100)
+		es, err := s.ReadEntries(mailbox, priority, after, before, 100, math.MaxInt64)
 		must(tb, err)
 		for i := range es {
 			if es[i].Seq <= after || es[i].Seq >= before || es[i].Priority != priority {

@@ -49,6 +49,7 @@ func Run(t *testing.T, f Factory) {
 		{"a deleted mailbox is gone and its id is not given again", exerciseMailboxDelete},
 		{"a large purge takes effect at once and survives a start", exercisePurge},
 		{"entries are read by page, from anywhere to anywhere", exerciseReadEntries},
+		{"a read ends after the entry that comes to its bytes", exerciseReadBytes},
 		{"reading while folding sees whole states", exerciseReadWhileFolding},
 		{"what is folded can be read", exerciseOnFold},
 		{"a record of the largest size passes and a larger one is refused", exerciseTooLarge},
