@@ -19,6 +19,7 @@ func (s *sink) Pace()                                     {}
 func (s *sink) TakenOver()                                {}
 func (s *sink) Wake()                                     {}
 func (s *sink) Flushed(store.LSN)                         {}
+func (s *sink) FlushedAlone(store.LSN)                    {}
 
 // benchBroker is a broker on the operating system's disk.
 func benchBroker(b *testing.B) *Broker {

@@ -24,6 +24,9 @@ type Receiver interface {
 	Wake()
 	// Flushed tells that everything up to lsn is on disk, after a call of the Client returned an LSN.
 	Flushed(lsn store.LSN)
+	// FlushedAlone is Flushed when nobody else waits: the connection may write its answer here and now, if that
+	// does not block.
+	FlushedAlone(lsn store.LSN)
 }
 
 // Client is a connection's hold on its session, from Attach to Detach. Publish, and the handling of
@@ -164,7 +167,7 @@ func (a *attaching) attach(b *Broker, batch *store.Batch, old *Session) {
 	}
 	c := &Client{broker: b, session: s, receiver: want.Receiver}
 	c.consumer = mailbox.Consumer{Credit: want.Window, UnsentMax: b.opt.UnsentMax, Wake: want.Receiver.Wake}
-	c.waiter.F = want.Receiver.Flushed
+	c.waiter.F, c.waiter.Alone = want.Receiver.Flushed, want.Receiver.FlushedAlone
 	a.client = c
 	s.resume(batch, a)
 	c.await()

@@ -178,10 +178,11 @@ func (c *conn) Live(m *message.Message, attr uint8, tag string) bool {
 	c.live = append(c.live, show(m, attr, tag))
 	return c.much
 }
-func (c *conn) Pace()             { c.paced.Add(1) }
-func (c *conn) TakenOver()        { c.takenBy.Add(1) }
-func (c *conn) Wake()             {}
-func (c *conn) Flushed(store.LSN) {}
+func (c *conn) Pace()                  { c.paced.Add(1) }
+func (c *conn) TakenOver()             { c.takenBy.Add(1) }
+func (c *conn) Wake()                  {}
+func (c *conn) Flushed(store.LSN)      {}
+func (c *conn) FlushedAlone(store.LSN) {}
 
 // show is "payload", with "!" for the retain flag and "#1,2" for subscription identifiers.
 func show(m *message.Message, attr uint8, tag string) string {

@@ -69,6 +69,8 @@ func (s *server) TakenOver()        {}
 func (s *server) Wake()             {}
 func (s *server) Flushed(store.LSN) {}
 
+func (s *server) FlushedAlone(lsn store.LSN) { s.Flushed(lsn) }
+
 func (m *model) accept(name string) *server {
 	s := &server{m: m, name: name}
 	a, err := m.f.Attach(Connect{ClientID: name, Expiry: Never, Window: 1 + m.rng.IntN(m.windowMax), Receiver: s})

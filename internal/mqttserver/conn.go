@@ -269,5 +269,8 @@ func (c *conn) TakenOver() { c.end(takenOverEnd) } // [MQTT-3.1.4-3]
 // Flushed implements broker.Receiver.
 func (c *conn) Flushed(store.LSN) { c.out.wake() }
 
+// FlushedAlone implements broker.Receiver.
+func (c *conn) FlushedAlone(store.LSN) { c.out.writeAtOnce() }
+
 // Wake implements broker.Receiver.
 func (c *conn) Wake() { c.out.wake() }

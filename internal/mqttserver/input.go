@@ -20,6 +20,11 @@ type input struct {
 	n    int
 	err  error
 	try  func(fd uintptr) bool
+
+	// of the writer, for putOnce
+	put      func(fd uintptr) bool
+	putBytes []byte
+	putN     int
 }
 
 // inputBuffer is how much one read takes: many small packets, or a part of a large one.

@@ -12,7 +12,7 @@ import (
 func (in *input) poll() {
 	if sc, ok := in.nc.(syscall.Conn); ok {
 		if raw, err := sc.SyscallConn(); err == nil {
-			in.raw, in.try = raw, in.tryRead
+			in.raw, in.try, in.put = raw, in.tryRead, in.putOnce
 		}
 	}
 }
@@ -39,4 +39,24 @@ func (in *input) tryRead(fd uintptr) bool {
 		}
 		return true
 	}
+}
+
+// tryWrite writes what the socket takes now and returns how much that was: 0 also for an error, which the
+// next write will meet. For the writer.
+func (in *input) tryWrite(b []byte) int {
+	in.putBytes, in.putN = b, 0
+	err := in.raw.Write(in.put)
+	in.putBytes = nil
+	if err != nil {
+		return 0
+	}
+	return in.putN
+}
+
+// putOnce never asks to wait.
+func (in *input) putOnce(fd uintptr) bool {
+	if n, err := syscall.Write(int(fd), in.putBytes); err == nil {
+		in.putN = n
+	}
+	return true
 }

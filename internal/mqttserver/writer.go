@@ -7,7 +7,9 @@ import (
 
 // write is the writer: it gathers all there is, writes it at once, and looks again. One lives at a time.
 func (o *output) write() {
-	o.pad = pads.Get().(*pad)
+	if o.pad == nil {
+		o.pad = pads.Get().(*pad)
+	}
 	for {
 		ended := o.gather()
 		o.flush()
@@ -19,6 +21,31 @@ func (o *output) write() {
 		if o.rest() {
 			return
 		}
+	}
+}
+
+// writeAtOnce is the writer's turn on the goroutine of whoever flushed, for answers alone and without
+// blocking. What the socket does not take, and all else, is left to the writer.
+func (o *output) writeAtOnce() {
+	o.mu.Lock()
+	if o.running || o.isEnded || o.conn.in.raw == nil {
+		o.wakeLocked()
+		o.mu.Unlock()
+		return
+	}
+	o.running = true
+	o.mu.Unlock()
+	if !o.greeted || o.conn.client.Walking() || len(o.tooLarge) > 0 { // the flush may have made room for these
+		go o.write()
+		return
+	}
+	o.pad = pads.Get().(*pad)
+	o.gatherAnswers()
+	n := o.conn.in.tryWrite(o.pad.buf)
+	o.conn.server.stats.BytesOut.Add(uint64(n))
+	o.pad.buf = o.pad.buf[:copy(o.pad.buf, o.pad.buf[n:])]
+	if len(o.pad.buf) > 0 || !o.rest() {
+		go o.write()
 	}
 }
 
