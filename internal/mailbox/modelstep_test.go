@@ -45,6 +45,7 @@ func TestAMailboxBehavesAsAListWalkedFromTheFront(t *testing.T) {
 			"attach":  r.stepAttach,
 			"detach":  r.stepDetach,
 			"evict":   r.stepEvict,
+			"scatter": r.stepScatter,
 			"sweep":   r.stepSweep,
 			"purge":   r.stepPurge,
 			"crash":   r.stepCrash,

@@ -114,6 +114,21 @@ func (r *modelRun) stepEvict(rt *rapid.T) {
 	r.after()
 }
 
+// stepScatter leaves what one consumer gave back between what another holds, and evicts around it.
+func (r *modelRun) stepScatter(rt *rapid.T) {
+	if r.session() || r.policy.SingleActive {
+		return
+	}
+	r.stepAttach(rt)
+	r.stepAttach(rt)
+	r.stepBurst(rt)
+	r.store.flush()
+	r.after()
+	r.stepTake(rt)
+	r.stepDetach(rt)
+	r.stepEvict(rt)
+}
+
 func (r *modelRun) stepSweep(rt *rapid.T) {
 	r.host.clock.Add(rapid.Int64Range(0, 40).Draw(rt, "ms"))
 	for i := 0; i == 0 || r.host.wish() != 0 && r.host.wish() <= r.host.Now(); i++ {

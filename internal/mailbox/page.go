@@ -213,8 +213,9 @@ func (l *lane) stay(keep int, most int64) (n int, bytes int64) {
 // evictHeadLocked moves the gap's beginning back over what was loaded and is not needed soon.
 func (m *Mailbox) evictHeadLocked(l *lane, folded store.LSN, stay int) {
 	for l.head.len() > stay && l.head.back().evictable(folded) {
-		m.intoGapLocked(l, l.head.popBack())
-		l.gap.after = l.head.back().Seq
+		it := l.head.popBack()
+		l.gap.after = it.Seq - 1 // and not the last that stays: in between may be what was settled
+		m.intoGapLocked(l, it)
 	}
 }
 
