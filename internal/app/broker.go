@@ -63,6 +63,7 @@ func (c *core) open(cfg config.Serve, host *Host) error {
 	}
 	c.broker, err = broker.Open(c.store, broker.Options{
 		MaxQueued:    uint64(cfg.Limits.MaxQueued),
+		MaxBytes:     int64(cfg.Limits.MaxQueuedBytes),
 		RejectNew:    cfg.Limits.Overflow == config.RejectNew,
 		MaxRetained:  cfg.Store.RetainedMax,
 		MaxSubs:      cfg.Limits.MaxSubscriptions,

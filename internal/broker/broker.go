@@ -22,6 +22,7 @@ import (
 // Options are limits and policies. Zero values mean no bound.
 type Options struct {
 	MaxQueued    uint64 // entries that wait for one session
+	MaxBytes     int64  // memory of what waits for a session that is not durable
 	RejectNew    bool   // above it refuse the publish instead of dropping the oldest
 	MaxRetained  int    // retained messages
 	MaxSubs      int    // subscriptions of one session

@@ -78,6 +78,9 @@ func (b *Broker) newSession(clientID string, durable bool) *Session {
 
 func (b *Broker) policy(durable bool) mailbox.Policy {
 	p := mailbox.Policy{Durable: durable, MaxEntries: b.opt.MaxQueued, Identifiers: b.opt.identifiers}
+	if !durable { // what is durable goes to disk
+		p.MaxBytes = b.opt.MaxBytes
+	}
 	if b.opt.RejectNew {
 		p.Overflow = mailbox.RejectNew
 	}

@@ -72,6 +72,7 @@ func (s *Serve) bounds() []bound {
 	return []bound{
 		count("max-connections", s.MaxConnections, 1, 10_000_000),
 		count("mqtt-max-queued", m.MaxQueued, 1, 1_000_000_000),
+		size("mqtt-max-queued-bytes", m.MaxQueuedBytes, 1<<10, 1<<40),
 		count("mqtt-max-inflight", m.MaxInflight, 1, math.MaxUint16),
 		count("mqtt-receive-maximum", m.ReceiveMaximum, 1, math.MaxUint16),
 		duration("mqtt-max-keep-alive", m.MaxKeepAlive, 0, math.MaxUint16*time.Second),

@@ -56,7 +56,7 @@ func TestDefaultsNeedNothingSet(t *testing.T) {
 	if serve.MaxPacketBytes != 8<<20 {
 		t.Errorf("max-packet-bytes = %v, want half of a 16 MiB segment", serve.MaxPacketBytes)
 	}
-	if serve.Limits.Overflow != DropOldest || serve.Limits.MaxQueued != 100_000 || serve.Limits.SessionExpiry != Never {
+	if serve.Limits.Overflow != DropOldest || serve.Limits.MaxQueued != 100_000 || serve.Limits.MaxQueuedBytes != 64<<20 || serve.Limits.SessionExpiry != Never {
 		t.Errorf("limits: %+v", serve.Limits)
 	}
 	if serve.Logging.Level != slog.LevelInfo || serve.Logging.Format != LogText {

@@ -33,8 +33,9 @@ type Serve struct {
 // MQTTLimits bounds what MQTT clients can ask for. Each limit is announced in
 // CONNACK where MQTT 5 has a property for it.
 type MQTTLimits struct {
-	MaxQueued int      `default:"100000" placeholder:"N" help:"Messages that may wait for one session."`
-	Overflow  Overflow `default:"drop-oldest" enum:"drop-oldest,reject-new" placeholder:"POLICY" help:"What happens above that bound: drop-oldest, or reject-new (MQTT 5 publishers get 0x97)."`
+	MaxQueued      int      `default:"100000" placeholder:"N" help:"Messages that may wait for one session."`
+	MaxQueuedBytes Bytes    `default:"64MiB" placeholder:"SIZE" help:"Memory that messages waiting for one session may take if it ends with its connection; those of other sessions go to disk. --mqtt-overflow holds above it as well."`
+	Overflow       Overflow `default:"drop-oldest" enum:"drop-oldest,reject-new" placeholder:"POLICY" help:"What happens above that bound: drop-oldest, or reject-new (MQTT 5 publishers get 0x97)."`
 
 	SessionExpiry    Expiry `default:"never" placeholder:"TIME" help:"How long the session of an MQTT 3.1.1 client (clean session 0) is kept after it has left. 'never' keeps it for good."`
 	MaxSessionExpiry Expiry `default:"never" placeholder:"TIME" help:"Longest Session Expiry Interval granted to an MQTT 5 client. 'never' grants any."`
