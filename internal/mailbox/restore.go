@@ -108,7 +108,10 @@ func (m *Mailbox) markSent(it *item) {
 
 // closeGapLocked joins the tail to the head; at a restart its first entries may have been sent before.
 func (m *Mailbox) closeGapLocked(l *lane) {
-	for l.tail.len() > 0 && l.tail.front().Seq < m.restored && (m.sentFirst > 0 || l.tail.front().Seq <= m.sentHigh) {
+	for l.tail.len() > 0 {
+		if seq := l.tail.front().Seq; seq > m.sentHigh && (m.sentFirst == 0 || seq >= m.restored) {
+			break
+		}
 		it := l.tail.popFront()
 		m.markSent(&it)
 		m.giveBack(l, it)

@@ -78,6 +78,15 @@ func TestBeforeSparesWhatCameAfterTheCrash(t *testing.T) {
 	f.expectTake(f.attach(&consumer{}), "1+ 2+ 3 4")
 }
 
+func TestWhatCameAfterTheFirstCrashAndWasSentIsKnownToBeAfterTheSecond(t *testing.T) {
+	f := setup(t, session)
+	f.publish(1)
+	f.store.fold()
+	f.publish(1)
+	f.restore(f.store.last, Sent{High: 2, First: 3, Before: 2})
+	f.expectTake(f.attach(&consumer{}), "1+ 2+")
+}
+
 func TestSentSaysWhatASecondRestartMustKnow(t *testing.T) {
 	f := setup(t, session)
 	f.publish(2000)
