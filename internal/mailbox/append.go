@@ -178,7 +178,7 @@ func (m *Mailbox) trimLocked(s *settler, left int, oneRun bool) {
 func (m *Mailbox) dropLocked(s *settler, l *lane, it item, r Reason) {
 	m.count(&it, -1)
 	if it.durable() && m.policy.Identifiers > 0 {
-		l.lastDrop = s.b.LSN()
+		l.lastDrop, l.dropped = s.b.LSN(), max(l.dropped, it.Seq)
 		if l.due.len() == 0 {
 			l.barrier = l.lastDrop
 		}

@@ -70,3 +70,29 @@ func TestWhatWasSettledJustBeforeTheEvictedStaysAway(t *testing.T) {
 	equal(t, "in memory", f.m.lanes[0].head.len(), 1)
 	f.expectTake(f.attach(&consumer{}), "1 "+span(301, 3000))
 }
+
+func TestWhatWasDroppedBehindAWindowDoesNotComeBackByAnEviction(t *testing.T) {
+	p := session
+	p.MaxEntries = 1000
+	f := setup(t, p)
+	c := f.attach(&consumer{Consumer: Consumer{Credit: 1000}})
+	for range 2500 { // unflushed: 1,000 in the window, 500 dropped, 1,000 wait
+		f.add(0)
+	}
+	equal(t, "dropped", f.host.drops(ReasonOverflow), 500)
+	f.m.Detach(&c.Consumer)
+	f.store.mu.Lock()
+	f.store.flushLSN = f.store.last - 1000 // the pages know the first of them, and of no drop
+	f.store.mu.Unlock()
+	folded := f.store.fold()
+	f.m.Evict(folded, 0)
+	f.store.flush()
+	seen := map[uint64]bool{}
+	for _, d := range f.take(f.attach(&consumer{})) {
+		if seen[d.Seq] || d.Seq > 1000 && d.Seq <= 1500 {
+			t.Fatalf("%d came", d.Seq)
+		}
+		seen[d.Seq] = true
+	}
+	equal(t, "taken", len(seen), 2000)
+}

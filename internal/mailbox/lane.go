@@ -59,6 +59,8 @@ type lane struct {
 	// lastDrop is the batch that dropped from head last. Behind due that is no barrier yet: what frees the
 	// credit to get there stands behind it in the journal (R2).
 	lastDrop store.LSN
+	// dropped is the highest seq dropped. What was due and is head's again lies below it, with a hole between.
+	dropped uint64
 }
 
 // gap is what is ready but only on disk: seqs strictly between after and before.

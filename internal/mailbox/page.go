@@ -173,7 +173,7 @@ func (m *Mailbox) Evict(folded store.LSN, keep int) int64 {
 }
 
 func (m *Mailbox) evictLocked(l *lane, folded store.LSN, keep int) {
-	stay, bytes := l.stay(keep, m.paging.lowBytes)
+	stay, bytes := l.stay(folded, keep, m.paging.lowBytes)
 	split := l.head.len()-stay >= m.paging.leastLen || l.head.bytes-bytes >= m.paging.leastBytes
 	switch {
 	case split && l.gap.count > 0:
@@ -197,10 +197,15 @@ func (m *Mailbox) evictLocked(l *lane, folded store.LSN, keep int) {
 }
 
 // stay tells how many entries of head stay in memory, one at least, and their bytes. Up to assigned others
-// of their lane are in flight or settled, up to asOf settled: a load would bring those as well.
-func (l *lane) stay(keep int, most int64) (n int, bytes int64) {
+// of their lane are in flight or settled, up to asOf settled, and up to dropped until that is folded: a load
+// would bring those as well.
+func (l *lane) stay(folded store.LSN, keep int, most int64) (n int, bytes int64) {
+	upTo := max(l.assigned, l.asOf)
+	if l.lastDrop > folded {
+		upTo = max(upTo, l.dropped)
+	}
 	n = l.head.prefix(func(it *item) bool {
-		if it.Seq > max(l.assigned, l.asOf) && (keep <= 0 || bytes >= most) {
+		if it.Seq > upTo && (keep <= 0 || bytes >= most) {
 			return false
 		}
 		keep--
