@@ -203,12 +203,22 @@ func (r *modelRun) held(c *modelConsumer, earlier bool) []*modelEntry {
 	for _, e := range r.model.entries {
 		mine := e.gone == 0 && e.consumer == c && e.taken
 		before := earlier && r.session() && e.gone == 0 && e.sent && (e.consumer == c || e.consumer == nil && !e.released)
-		if (mine || before) && !used[e.key] {
+		if !used[e.key] && (mine || before && r.isRead(c, e)) {
 			found = append(found, e)
 		}
 		used[e.key] = true
 	}
 	return found
+}
+
+// isRead tells whether an entry that was sent before a restart has been read from disk since. Until then the
+// mailbox says that it is still resuming.
+func (r *modelRun) isRead(c *modelConsumer, e *modelEntry) bool {
+	got, ok := r.m.InFlight(&c.real.Consumer, e.key)
+	if !ok && !r.m.Resuming() {
+		r.rt.Fatalf("entry %d was sent and is not known", e.seq)
+	}
+	return ok && got.Seq == e.seq
 }
 
 func entryKeys(entries []*modelEntry) []uint64 {
