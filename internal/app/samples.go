@@ -22,7 +22,7 @@ func (c *core) samples(emit func(Sample)) {
 	counter("emanet_takeovers_total", "Connections that lost their session to a newer one.", n.Takeovers.Load())
 	counter("emanet_wills_total", "Wills published.", n.WillsPublished.Load())
 	counter("emanet_wills_refused_total", "Wills refused by a bound, or too large for the store.", n.WillsRefused.Load())
-	counter("emanet_sessions_ended_total", "Sessions expired or discarded, with what waited for them.", n.SessionsEnded.Load())
+	counter("emanet_sessions_ended_total", "Sessions that ended: with their connection, expired, or discarded by a clean start.", n.SessionsEnded.Load())
 	counter("emanet_retained_expired_total", "Retained messages removed because they expired.", n.RetainedEnded.Load())
 	for r := range mailbox.Reasons {
 		counter("emanet_dropped_total", "Queued messages removed without delivery.", n.Dropped[r].Load(), "reason", r.String())

@@ -176,6 +176,9 @@ func (s *Session) retainedRoom() int {
 	if pending > mailboxLow {
 		return 0
 	}
+	if max := s.broker.opt.MaxBytes; !s.durable && max > 0 && st.Bytes > max/4 {
+		return 0 // large ones: a mailbox in memory is bounded by bytes as well
+	}
 	if bound := s.broker.opt.MaxQueued; bound > 0 {
 		return int(min(retainedChunk, bound-min(bound, pending)))
 	}

@@ -118,17 +118,26 @@ func (r *modelRun) append(msg *message.Message, priority uint8) {
 // noteDrops finds out what the mailbox dropped, by what the store still has, and judges it.
 func (r *modelRun) noteDrops(mayExpire bool) {
 	live := r.store.live(r.id)
+	isThere := func(e *modelEntry) bool {
+		_, there := slices.BinarySearch(live, e.seq)
+		return there
+	}
 	var expired, overflow, left []*modelEntry
 	for _, e := range r.model.entries {
-		_, there := slices.BinarySearch(live, e.seq)
+		if mayExpire && e.gone == 0 && !isThere(e) && e.ready() && !e.sent && e.expiresAt != 0 && e.expiresAt <= r.host.Now() {
+			expired = append(expired, e)
+		}
+	}
+	for _, e := range expired { // first: what a bound spares is counted without them
+		e.gone, e.dropped = r.store.last, true
+	}
+	for _, e := range r.model.entries {
 		switch {
 		case e.gone != 0:
-		case there:
+		case isThere(e):
 			if r.model.mayDrop(e) {
 				left = append(left, e)
 			}
-		case mayExpire && e.ready() && !e.sent && e.expiresAt != 0 && e.expiresAt <= r.host.Now():
-			expired = append(expired, e)
 		case r.policy.MaxEntries > 0 && r.model.mayDrop(e):
 			overflow = append(overflow, e)
 		default:
@@ -142,7 +151,7 @@ func (r *modelRun) noteDrops(mayExpire bool) {
 			}
 		}
 	}
-	for _, e := range append(expired, overflow...) {
+	for _, e := range overflow {
 		e.gone, e.dropped = r.store.last, true
 	}
 	for _, e := range append(expired, overflow...) {
