@@ -57,7 +57,7 @@ func (b *Batch) Abort() { b.buf = nil; b.sealer.Abort() }
 // Upper bounds of what operations take; strings and bodies come on top.
 const (
 	SizeMessage = 24 // + message.EncodedMax
-	SizeEntry   = 48 // + len(tag)
+	SizeEntry   = 64 // + len(tag)
 	SizeSettle  = 64
 	SizeRecord  = 32 // + kind, key, value
 	SizeSmall   = 40 // any other operation
