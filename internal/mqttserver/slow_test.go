@@ -135,6 +135,36 @@ func TestLargeAndSmallPayloadsComeWholeAndInOrder(t *testing.T) {
 	}
 }
 
+// A backlog leaves in pieces. What comes while one of them is on its way is announced then, and must be
+// looked for when the last piece has left.
+func TestWhatComesWhileABacklogLeavesIsSentBehindIt(t *testing.T) {
+	r := start(t)
+	sub := r.pipe()
+	sub.sendAside(v311live("s").bytes(), subscribe311(1, "t", 0))
+	sub.expect(connack311, pkt(0x90, uint16(1), 0))
+	c := r.only()
+	pub := r.connect(v311live("p"))
+	const n, size = 10, 60_000
+	large := pub311(0, 0, "t", strings.Repeat("x", size))
+	for range n {
+		pub.send(large)
+	}
+	pub.nothing()     // all of them wait, but the first, which the pipe does not take
+	sub.expect(large) // now as many as leave in one piece are on their way
+	r.eventually("the next piece", func() bool {
+		c.out.mu.Lock()
+		defer c.out.mu.Unlock()
+		return c.out.liveB < (n-2)*size
+	})
+	late := pub311(0, 0, "t", "late")
+	pub.send(late)
+	pub.nothing()
+	for range n - 1 {
+		sub.expect(large)
+	}
+	sub.expect(late)
+}
+
 func TestMessagesDoNotAliasTheBuffersTheyCameIn(t *testing.T) {
 	r := start(t)
 	pub := r.connect(v5live("p"))
