@@ -105,13 +105,6 @@ func (f *fixture) crash(how func(*powercut.FS) *powercut.FS) {
 func kill(fs *powercut.FS) *powercut.FS { return fs.Kill() }
 func cut(fs *powercut.FS) *powercut.FS  { return fs.Cut() }
 
-// restart ends a life in good order and begins the next.
-func (f *fixture) restart() {
-	f.Helper()
-	f.stop()
-	f.open()
-}
-
 // holdFlushes has every flush of the journal wait until release is called.
 func (f *fixture) holdFlushes() (release func()) {
 	gate := make(chan struct{})

@@ -341,12 +341,13 @@ func TestExpiredRetainedMessagesAreNotSentAndLeaveTheDisk(t *testing.T) {
 	t.Parallel()
 	f := setup(t, Options{})
 	pub := f.connect("pub", clean)
-	expiring := func(topic string, ms int64) {
-		pub.sendMessage(topic, &message.Message{Payload: []byte(topic), Retain: true, ExpiresAt: f.Now() + ms})
+	expiring := func(topic string, at int64) {
+		pub.sendMessage(topic, &message.Message{Payload: []byte(topic), Retain: true, ExpiresAt: at})
 	}
-	expiring("soon", 20)
-	expiring("$x", 20) // which no wildcard finds
-	expiring("late", 3_600_000)
+	soon := f.Now() + 1000 // both are there before one sweep takes them
+	expiring("soon", soon)
+	expiring("$x", soon) // which no wildcard finds
+	expiring("late", soon+3_600_000)
 	pub.retain("never", "never", 0)
 	f.eventually("the sweep", func() bool { return f.Gauges().Retained == 2 })
 	f.equal("ended", f.Counters().RetainedEnded.Load(), 2)

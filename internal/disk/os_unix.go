@@ -30,5 +30,5 @@ func freeBytes(name string) (int64, error) {
 	if err := unix.Statfs(name, &st); err != nil {
 		return 0, &os.PathError{Op: "statfs", Path: name, Err: err}
 	}
-	return int64(uint64(st.Bavail) * uint64(st.Bsize)), nil
+	return int64(uint64(st.Bavail) * uint64(st.Bsize)), nil //nolint:unconvert // their types differ between systems
 }

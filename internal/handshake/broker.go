@@ -6,8 +6,6 @@ func (m *model) broken(r Rule) bool { return m.Broken&r != 0 }
 
 func (m *model) id(seq uint8) uint8 { return seq%m.Modulus + 1 }
 
-func (m *model) qos(e entry) uint8 { return m.QoS[e.msg-1] }
-
 // flush puts the oldest pending batch on disk.
 func (m *model) flush(s *state) {
 	o := s.pend[0]

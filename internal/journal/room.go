@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -96,9 +97,8 @@ func (j *Journal) WaitRoom(w *RoomWaiter) bool {
 	if w.queued {
 		return true
 	}
-	switch j.admitLocked(w.Class, min(w.Size, j.MaxRecord())) {
-	case ErrFull, ErrBusy:
-	default:
+	err := j.admitLocked(w.Class, min(w.Size, j.MaxRecord()))
+	if !errors.Is(err, ErrFull) && !errors.Is(err, ErrBusy) {
 		return false
 	}
 	w.queued = true

@@ -212,8 +212,10 @@ func TestPublishIsRefusedAtTheUnflushedCapAndToldWhenThereIsRoom(t *testing.T) {
 	}
 	room := make(chan struct{})
 	w := &RoomWaiter{Class: Publish, Size: len(payload), F: func() { close(room) }}
-	if !j.WaitRoom(w) || !j.WaitRoom(w) {
-		t.Fatal("WaitRoom says there is room")
+	for range 2 { // once is as good as twice
+		if !j.WaitRoom(w) {
+			t.Fatal("WaitRoom says there is room")
+		}
 	}
 	select {
 	case <-room:
@@ -288,7 +290,7 @@ func TestTheNumberOfSegmentsGrowsAndShrinksAndTheirSizeStays(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j := mustStart(t, dir, small())
-	last := mustAppend(t, j, "one")
+	mustAppend(t, j, "one")
 	mustClose(t, j)
 	o := small()
 	o.Segments = 7
@@ -296,7 +298,7 @@ func TestTheNumberOfSegmentsGrowsAndShrinksAndTheirSizeStays(t *testing.T) {
 	if s := j.Stats(); s.Segments != 7 || s.SegmentsFree != 6 {
 		t.Fatalf("%d segments, %d free", s.Segments, s.SegmentsFree)
 	}
-	_, last = fill(t, j, Control)
+	_, last := fill(t, j, Control)
 	mustClose(t, j)
 
 	j = mustStart(t, dir, small()) // all seven are in use

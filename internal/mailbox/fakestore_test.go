@@ -151,13 +151,6 @@ func (s *fakeStore) live(mailbox uint64) []uint64 {
 	return slices.Sorted(maps.Keys(s.visible.boxes[mailbox].entries))
 }
 
-// entry is one entry as of the last commit.
-func (s *fakeStore) entry(mailbox, seq uint64) *store.Entry {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.visible.boxes[mailbox].entries[seq]
-}
-
 // crash is the store after a restart that finds the batches up to kept, which holds every flushed one.
 // The old one is not to be used any more.
 func (s *fakeStore) crash(kept store.LSN) *fakeStore {

@@ -95,7 +95,7 @@ func (p *Properties) decodeValue(id byte, b []byte) (size int, err error) {
 // valueSize is how many bytes the value of property id takes at the head of b,
 // or -1 if b ends before it or its number has a fifth byte.
 func valueSize(id byte, b []byte) int {
-	size := 0
+	var size int
 	switch propertyKinds[id] {
 	case kindByte:
 		size = 1

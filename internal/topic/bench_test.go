@@ -8,11 +8,11 @@ import (
 
 // session stands for what a broker files under a filter: a pointer as key, options
 // of 8 bytes as value.
-type session struct{ id int }
+type session struct{ _ int }
 
 type options struct {
-	identifier uint32
-	qos, flags uint8
+	_    uint32 // identifier
+	_, _ uint8  // QoS, flags
 }
 
 var sizes = []int{1_000, 100_000, 1_000_000}

@@ -151,7 +151,7 @@ var (
 
 func (f *file) ReadAt(p []byte, off int64) (int, error) {
 	n, err := f.File.ReadAt(p, off)
-	if n < len(p) && err != io.EOF { // SQLite's glue compares for io.EOF itself
+	if n < len(p) && !errors.Is(err, io.EOF) { // which SQLite's glue looks for itself
 		err = systemError(err, sqlite3.IOERR_READ)
 	}
 	return n, err

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 
 	"emanet/internal/message"
@@ -32,18 +33,17 @@ type loader struct {
 	topics  map[string]string
 }
 
-func (l *loader) load(s *Store) error {
+func (l *loader) load(s *Store) (err error) {
 	source := newSource(s.journal, s.fold.foldedLSN())
 	all := int(^uint(0) >> 1)
 	if _, err := source.fill(l.net, s.journal.Flushed(), all, all); err != nil {
 		return err
 	}
 	l.decoded = make([]*message.Message, len(l.net.messages))
-	var err error
 	if l.reader, err = newReader(s.databasePath(), s.opt.VFS); err != nil {
 		return err
 	}
-	defer l.reader.close()
+	defer func() { err = errors.Join(err, l.reader.close()) }()
 	l.reader.topics = l.topics
 	if err := l.records(); err != nil {
 		return fmt.Errorf("records: %w", err)

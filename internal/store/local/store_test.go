@@ -80,7 +80,6 @@ func inDirectory(tb testing.TB, opt local.Options) *storetest.Subject {
 type simulated struct {
 	fs   *powercut.FS
 	opt  local.Options
-	life int
 	shm  string
 	s    *local.Store
 	free func()

@@ -24,8 +24,8 @@ func (w *writer) records(n *net) error {
 	}
 	keys, values := n.sortedRecords()
 	for i, k := range keys {
-		value, err := values[i].value, error(nil)
-		if value == nil {
+		var err error
+		if value := values[i].value; value == nil {
 			err = w.stmt.recordDelete.exec(k.kind, k.key)
 		} else {
 			err = w.stmt.recordPut.exec(k.kind, k.key, text(value))
