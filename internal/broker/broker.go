@@ -47,10 +47,12 @@ type Broker struct {
 
 	subs     topic.Trie[*Session, *Subscription]
 	retained topic.Values[kept] // written under the append lock
-	sessions registry
-	due      *deadlines
-	counters Counters
-	found    Found
+	// announced counts those of retained that are the broker's own.
+	announced atomic.Int64
+	sessions  registry
+	due       *deadlines
+	counters  Counters
+	found     Found
 
 	// Under the append lock: batches that answers of others may rest on, and the clocks of retained.go.
 	lastUnretained, lastDropped store.LSN
@@ -84,6 +86,7 @@ type Counters struct {
 	WillsPublished atomic.Uint64
 	WillsRefused   atomic.Uint64 // by a bound, or too large for the store
 	SessionsEnded  atomic.Uint64
+	Expired        atomic.Uint64 // of those, by their expiry interval
 	RetainedEnded  atomic.Uint64 // retained messages removed because they expired
 }
 
@@ -143,17 +146,24 @@ func (b *Broker) Flushed() store.LSN { return b.store.Flushed() }
 // Gauges are sizes as of now.
 type Gauges struct {
 	Sessions, Subscriptions, Retained int
-	Pending                           uint64 // ready and in flight
+	Away                              int    // sessions without a connection
+	Pending, InFlight                 uint64 // messages that wait or are sent and not settled; of those the sent ones
+	Bytes                             int64  // of them: topics and payloads
 	Memory                            int64
 }
 
 // Gauges walks over all sessions: for a metrics page, not for a hot path.
 func (b *Broker) Gauges() Gauges {
-	g := Gauges{Subscriptions: b.subs.Len(), Retained: b.retained.Len()}
+	g := Gauges{Subscriptions: b.subs.Len(), Retained: b.retainedCount()}
 	b.sessions.each(func(s *Session) bool {
 		st := s.mailbox.Status()
 		g.Sessions++
+		if s.live.Load() == nil {
+			g.Away++
+		}
 		g.Pending += st.Ready + st.InFlight
+		g.InFlight += st.InFlight
+		g.Bytes += st.Bytes
 		g.Memory += st.Memory
 		return true
 	})

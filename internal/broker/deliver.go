@@ -57,6 +57,13 @@ func (b *Broker) deliver(m *message.Message, r *route, u *burst) Outcome {
 	b.counters.Published.Add(1)
 	if len(r.targets) == 0 {
 		b.counters.Unmatched.Add(1)
+	}
+	return b.hand(m, r, u)
+}
+
+// hand is deliver for what no client has published.
+func (b *Broker) hand(m *message.Message, r *route, u *burst) Outcome {
+	if len(r.targets) == 0 {
 		return Outcome{}
 	}
 	if m.QoS > 0 && !r.live {

@@ -121,8 +121,13 @@ func (s *Session) end() {
 		b.Abort()
 		return
 	}
+	expired := !s.ended
 	s.drop(b)
 	b.Commit()
+	if !expired { // it only waited for its will
+		return
+	}
+	br.counters.Expired.Add(1)
 	br.log.Info("session expired", "client", s.clientID)
 }
 

@@ -145,7 +145,7 @@ func (r *route) batchSize(m *message.Message) int {
 
 // refuses asks every bound before anything is changed: a publish is all or nothing.
 func (b *Broker) refuses(batch *store.Batch, m *message.Message, r *route) bool {
-	if m.Retain && len(m.Payload) > 0 && b.opt.MaxRetained > 0 && b.retained.Len() >= b.opt.MaxRetained {
+	if m.Retain && len(m.Payload) > 0 && b.opt.MaxRetained > 0 && b.retainedCount() >= b.opt.MaxRetained {
 		if _, there := b.retained.Get(m.Topic); !there {
 			return true
 		}
