@@ -65,6 +65,7 @@ func mqttSamples(server *mqttserver.Server) func(emit func(Sample)) {
 		emit(Sample{Name: "emanet_mqtt_connections", Help: "Connections.", Kind: Gauge, Value: float64(s.Connections.Load())})
 		counter("emanet_mqtt_accepted_total", "Connections accepted.", s.Accepted.Load())
 		counter("emanet_mqtt_refused_total", "Connections refused by a limit or for their CONNECT.", s.Refused.Load())
+		counter("emanet_mqtt_unprepared_total", "Connections ended before CONNECT: the TLS handshake or the PROXY header failed or came too late.", s.Unprepared.Load())
 		counter("emanet_mqtt_malformed_total", "Connections ended for what the client sent.", s.Malformed.Load())
 		counter("emanet_mqtt_timeouts_total", "Connections ended for silence: no packet within 1.5 times the keep-alive, or no CONNECT in time.", s.TimedOut.Load())
 		counter("emanet_mqtt_subscriptions_refused_total", "Subscriptions refused by a bound (0x97).", s.OverQuota.Load())

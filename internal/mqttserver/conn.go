@@ -19,6 +19,7 @@ type conn struct {
 	server *Server
 	in     input
 	nc     net.Conn
+	remote remotePeer
 
 	version  mqttwire.Version // set before the first answer, constant then
 	clientID string
@@ -56,7 +57,7 @@ type scratch struct {
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{server: s, nc: nc}
+	c := &conn{server: s, nc: nc, remote: remotePeer{addr: nc.RemoteAddr()}}
 	c.in.init(nc)
 	c.room = store.RoomWaiter{Class: store.Publish, F: func() { go c.resumeHeld() }}
 	c.out.init(c)

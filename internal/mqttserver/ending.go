@@ -15,6 +15,7 @@ type ending struct {
 	tell  bool // send DISCONNECT (MQTT 5 only)
 	bad   bool // the client's fault
 	late  bool // which is silence
+	early bool // before there was anything to read CONNECT from
 	cause string
 }
 
@@ -60,6 +61,8 @@ func (c *conn) endFor(err error) {
 func (c *conn) noteEnd() {
 	e, _ := c.out.ended()
 	switch {
+	case e.early:
+		c.server.stats.Unprepared.Add(1)
 	case e.late:
 		c.server.stats.TimedOut.Add(1)
 	case e.bad:
@@ -69,7 +72,7 @@ func (c *conn) noteEnd() {
 	if e.bad && c.server.faults.mayTell() {
 		log = c.server.log.Warn
 	}
-	log("connection ended", "client", c.clientID, "remote", c.nc.RemoteAddr().String(), "cause", e.cause, "code", e.code.String())
+	log("connection ended", "client", c.clientID, "remote", c.remote.String(), "cause", e.cause, "code", e.code.String())
 }
 
 // end decides how the connection ends; the first decision stands. It may be called from any goroutine.

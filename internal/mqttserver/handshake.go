@@ -19,7 +19,11 @@ import (
 // handshake reads CONNECT, attaches the session and queues CONNACK. Before it has succeeded there is no
 // session and nothing to clean up.
 func (c *conn) handshake() error {
-	if err := c.nc.SetReadDeadline(time.Now().Add(c.server.opt.ConnectTimeout)); err != nil {
+	deadline := time.Now().Add(c.server.opt.ConnectTimeout)
+	if err := c.setReadDeadline(deadline); err != nil {
+		return err
+	}
+	if err := c.prepare(deadline); err != nil {
 		return err
 	}
 	f, n, err := c.readConnect()
@@ -41,7 +45,7 @@ func (c *conn) handshake() error {
 		return err
 	}
 	c.in.consume(n)
-	deadline := time.Time{}
+	deadline = time.Time{}
 	c.alive()
 	if c.idle > 0 {
 		deadline = time.Now().Add(c.idle)
@@ -144,7 +148,7 @@ func (c *conn) accept(want *mqttwire.Connect) error {
 	reply.SessionPresent = attached.Present // [MQTT-3.2.2-2], [MQTT-3.2.2-3]
 	raw := mqttwire.AppendConnack(nil, &reply, c.version)
 	c.out.answer(answer{lsn: attached.LSN, kind: mqttwire.TypeConnack, raw: raw})
-	c.server.log.Debug("connected", "client", c.clientID, "remote", c.nc.RemoteAddr().String(),
+	c.server.log.Debug("connected", "client", c.clientID, "remote", c.remote.String(),
 		"version", c.version.String(), "present", attached.Present)
 	return nil
 }

@@ -38,6 +38,7 @@ type Stats struct {
 	Connections      atomic.Int64  // now
 	Accepted         atomic.Uint64 // connections
 	Refused          atomic.Uint64 // connections refused by a limit or an unfit CONNECT
+	Unprepared       atomic.Uint64 // connections ended before CONNECT: no TLS handshake or PROXY header, or not in time
 	Malformed        atomic.Uint64 // connections ended for what they sent
 	TimedOut         atomic.Uint64 // connections ended for their silence
 	OverQuota        atomic.Uint64 // subscriptions refused by a bound (0x97)

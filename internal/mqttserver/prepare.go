@@ -1,0 +1,74 @@
+package mqttserver
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+)
+
+// Preparer is a net.Conn that cannot carry MQTT when it is accepted: a TLS handshake is due, or a PROXY header.
+// The connection's own goroutine calls Prepare before it reads CONNECT, so that a slow peer delays nobody's accept.
+//
+// The time until deadline is that of CONNECT as well. The read deadline is set to it already and is not Prepare's to
+// change: the end of the connection moves it, so that a Prepare under way returns. Whatever else Prepare waits for
+// must end by deadline. After it RemoteAddr is the client's own address, as far as that is known.
+type Preparer interface {
+	Prepare(deadline time.Time) error
+}
+
+// Identified is a Preparer that may know after Prepare who the client is: the user name that its certificate gives,
+// "" for none.
+type Identified interface {
+	User() string
+}
+
+// remotePeer is who is at the other end, as far as the connection itself tells; set before CONNECT is read, constant then.
+// Rules about addresses and users (limits, authentication) read it here and nowhere else.
+type remotePeer struct {
+	addr net.Addr
+	user string // of a client certificate; "" for none
+}
+
+// String is the address for the log.
+func (p *remotePeer) String() string {
+	if p.addr.Network() == "unix" {
+		return "unix"
+	}
+	return p.addr.String()
+}
+
+// host is the address without its port, by which connections are counted. The zero Addr, whose String is not an
+// address, stands for all that have none: those of a Unix socket.
+func (p *remotePeer) host() netip.Addr {
+	if tcp, ok := p.addr.(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap()
+	}
+	return netip.Addr{}
+}
+
+// prepare makes the connection ready for CONNECT.
+func (c *conn) prepare(deadline time.Time) error {
+	p, ok := c.nc.(Preparer)
+	if !ok {
+		return nil
+	}
+	if err := p.Prepare(deadline); err != nil {
+		if _, ended := c.out.ended(); ended {
+			return errEnd
+		}
+		cause := err.Error()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			cause = "not ready for CONNECT in time"
+		}
+		c.end(ending{bad: true, early: true, cause: cause})
+		return errEnd
+	}
+	c.remote.addr = c.nc.RemoteAddr()
+	if who, ok := c.nc.(Identified); ok {
+		c.remote.user = who.User()
+	}
+	c.in.poll() // what is under it may be asked only now
+	return nil
+}
