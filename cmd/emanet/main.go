@@ -44,21 +44,13 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	var cli commands
 	source := config.NewSource(environ)
 	exited := -1
-	parser := kong.Must(&cli,
-		kong.Name("emanet"),
-		kong.Description("A message broker whose acknowledgements mean: on disk and flushed.\n\n"+
-			"Flags can also be set in the environment: EMANET_ and the flag's name in capitals, with _ for -."),
-		kong.Resolvers(source),
-		kong.Writers(stdout, stderr),
-		kong.Exit(func(code int) { exited = code }), // --help prints and asks to exit
-		kong.ValueFormatter(helpWithDefault),
-	)
+	parser := newParser(&cli, source, stdout, stderr, func(code int) { exited = code })
 	ctx, err := parser.Parse(args)
 	if exited >= 0 {
 		return exited
 	}
 	if err == nil {
-		err = ctx.Run(streams{out: stdout, err: stderr})
+		err = ctx.Run(streams{out: stdout, err: stderr}, reread(func() (config.Serve, error) { return serveAgain(args, environ) }))
 	} else {
 		err = usageError{err}
 	}
@@ -71,6 +63,19 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	return exitFailure
+}
+
+// newParser is the grammar of the command line. exit is called where --help has printed.
+func newParser(cli *commands, source *config.Source, stdout, stderr io.Writer, exit func(int)) *kong.Kong {
+	return kong.Must(cli,
+		kong.Name("emanet"),
+		kong.Description("A message broker whose acknowledgements mean: on disk and flushed.\n\n"+
+			"Flags can also be set in the environment: EMANET_ and the flag's name in capitals, with _ for -."),
+		kong.Resolvers(source),
+		kong.Writers(stdout, stderr),
+		kong.Exit(exit),
+		kong.ValueFormatter(helpWithDefault),
+	)
 }
 
 // helpWithDefault adds the default to a flag's help; kong leaves it out where

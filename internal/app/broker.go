@@ -127,6 +127,7 @@ func mqttPart(cfg config.Serve, host *Host, c *core) Part {
 		server := mqttserver.New(c.broker, mqttOptions(cfg, host))
 		// Nothing may be said any more, not even goodbye: clients find their messages unacknowledged.
 		host.OnFail(server.Abort)
+		host.OnConfig(func(cfg config.Serve) { server.Reconfigure(mqttOptions(cfg, host)) })
 		host.Metrics.Add(mqttSamples(server))
 		return server
 	})

@@ -21,6 +21,8 @@ type Host struct {
 	pending   func() Pending // nil when no broker runs
 	isFailed  bool
 	onFail    []func()
+
+	reloads reloads
 }
 
 // Pending is what a start has found on disk.

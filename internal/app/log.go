@@ -7,9 +7,10 @@ import (
 	"emanet/internal/config"
 )
 
-func newLogger(output io.Writer, cfg config.Logging) *slog.Logger {
-	options := &slog.HandlerOptions{Level: cfg.Level}
-	if cfg.Format == config.LogJSON {
+// newLogger gives the process's log. Its level may be one that changes (slog.LevelVar).
+func newLogger(output io.Writer, form config.LogFormat, level slog.Leveler) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
+	if form == config.LogJSON {
 		return slog.New(slog.NewJSONHandler(output, options))
 	}
 	return slog.New(slog.NewTextHandler(output, options))

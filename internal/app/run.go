@@ -31,11 +31,20 @@ const stopTimeout = 8 * time.Second
 // Run starts the broker that cfg describes, serves until ctx ends or a part
 // fails for good, and stops it. It returns nil after a clean stop that ctx
 // asked for. Logs go to logOutput.
-func Run(ctx context.Context, cfg config.Serve, logOutput io.Writer) error {
+//
+// A SIGHUP has everything read again that may change while the process runs (OnReload): first the
+// configuration, by reread, which returns it complete.
+func Run(ctx context.Context, cfg config.Serve, reread func() (config.Serve, error), logOutput io.Writer) error {
 	began := time.Now()
-	host := newHost(newLogger(logOutput, cfg.Logging))
+	signals, undo := hangups()
+	defer undo()
+	var level slog.LevelVar
+	level.Set(cfg.Logging.Level)
+	host := newHost(newLogger(logOutput, cfg.Logging.Format, &level))
+	host.OnReload("configuration", host.reloadConfig(cfg, reread))
+	host.OnConfig(func(cfg config.Serve) { level.Set(cfg.Logging.Level) })
 	warnAtStart(host.Log, cfg)
-	return run(ctx, host, parts(cfg, host), began)
+	return run(ctx, host, append(parts(cfg, host), reloadPart(host, signals)), began)
 }
 
 func run(ctx context.Context, host *Host, parts []Part, began time.Time) error {

@@ -42,7 +42,7 @@ func (d *diary) part(name string, startErr, stopErr error) Part {
 }
 
 func testHost(output io.Writer) *Host {
-	return newHost(newLogger(output, config.Logging{Level: slog.LevelDebug}))
+	return newHost(newLogger(output, config.LogText, slog.LevelDebug))
 }
 
 var errBroken = errors.New("broken")
@@ -201,7 +201,7 @@ func TestAnOpenListenerIsWarnedOfAtEachStart(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[config.Address]bool{"127.0.0.1:1883": false, "0.0.0.0:1883": true} {
 		var log bytes.Buffer
-		warnAtStart(newLogger(&log, config.Logging{}), config.Serve{MQTT: address, HTTP: config.Off})
+		warnAtStart(newLogger(&log, config.LogText, slog.LevelInfo), config.Serve{MQTT: address, HTTP: config.Off})
 		if warned := strings.Contains(log.String(), "level=WARN") && strings.Contains(log.String(), "--mqtt"); warned != want {
 			t.Errorf("%s: %q", address, log.String())
 		}

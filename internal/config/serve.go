@@ -7,7 +7,8 @@ import (
 
 // Serve is the configuration of `emanet serve`. The field tags are its whole
 // grammar: kong reads flags, help text and defaults from them, and the names
-// of environment variables and TOML keys follow from the flag names.
+// of environment variables and TOML keys follow from the flag names. The tag
+// live marks what a reload can change while the process runs (Adopt).
 //
 // A Serve that came from the parser must pass Complete before it is used.
 type Serve struct {
@@ -22,7 +23,7 @@ type Serve struct {
 
 	AllowAnonymous bool `help:"Accept clients without a user name on listeners that other machines can reach. Logs a warning at each start."`
 
-	MaxConnections int   `default:"20000" placeholder:"N" help:"MQTT connections at one time."`
+	MaxConnections int   `live:"" default:"20000" placeholder:"N" help:"MQTT connections at one time."`
 	MaxPacketBytes Bytes `placeholder:"SIZE" help:"Largest packet accepted, and so the largest message. Default and maximum: half a journal segment."`
 
 	Limits  MQTTLimits `embed:"" prefix:"mqtt-"`
@@ -63,7 +64,7 @@ type StoreSizes struct {
 
 // Logging says what is logged and in which form.
 type Logging struct {
-	Level  slog.Level `default:"info" placeholder:"LEVEL" help:"Least important level logged: debug, info, warn, error."`
+	Level  slog.Level `live:"" default:"info" placeholder:"LEVEL" help:"Least important level logged: debug, info, warn, error."`
 	Format LogFormat  `default:"text" enum:"text,json" placeholder:"FORM" help:"Form of the log: text or json."`
 }
 

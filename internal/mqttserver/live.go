@@ -95,7 +95,7 @@ func (o *output) gatherLive() {
 	}
 	o.mu.Lock()
 	o.liveB -= size
-	o.drainedAt = time.Now() // what was gathered before is written
+	o.drainedAt = time.Now()                      // what was gathered before is written
 	o.again = o.again || more || o.live.len() > 0 // what came meanwhile was announced while a part was on its way
 	o.room.Broadcast()
 	o.mu.Unlock()

@@ -56,7 +56,8 @@ type Stats struct {
 // Server serves one listener or more.
 type Server struct {
 	broker *broker.Broker
-	opt    Options
+	opt    Options                 // as at the start
+	live   atomic.Pointer[Options] // what Reconfigure can change is read here
 	log    *slog.Logger
 	stats  Stats
 	faults faults
@@ -72,6 +73,15 @@ func New(b *broker.Broker, opt Options) *Server {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
+	opt.fit()
+	s := &Server{broker: b, opt: opt, log: opt.Logger, conns: make(map[*conn]struct{})}
+	s.live.Store(&opt)
+	s.faults.log = s.log
+	return s
+}
+
+// fit brings what a protocol or a table bounds within its bounds.
+func (opt *Options) fit() {
 	if opt.MaxTopicLevels <= 0 || opt.MaxTopicLevels > topic.MaxLevels {
 		opt.MaxTopicLevels = topic.MaxLevels
 	}
@@ -81,9 +91,13 @@ func New(b *broker.Broker, opt Options) *Server {
 	if opt.ReceiveMaximum <= 0 || opt.ReceiveMaximum > math.MaxUint16 {
 		opt.ReceiveMaximum = math.MaxUint16
 	}
-	s := &Server{broker: b, opt: opt, log: opt.Logger, conns: make(map[*conn]struct{})}
-	s.faults.log = s.log
-	return s
+}
+
+// Reconfigure sets MaxConnections for what comes from now on; nobody is cut off for it. The other options stay as
+// New was given them.
+func (s *Server) Reconfigure(opt Options) {
+	opt.fit()
+	s.live.Store(&opt)
 }
 
 // Stats are live.
@@ -114,7 +128,8 @@ func (s *Server) Serve(l net.Listener) error {
 func (s *Server) serveConn(nc net.Conn) {
 	c := newConn(s, nc)
 	s.mu.Lock()
-	full := s.opt.MaxConnections > 0 && len(s.conns) >= s.opt.MaxConnections
+	most := s.live.Load().MaxConnections
+	full := most > 0 && len(s.conns) >= most
 	if full || s.stopping {
 		s.mu.Unlock()
 		s.stats.Refused.Add(1)
