@@ -25,6 +25,7 @@ type conn struct {
 	clientID string
 	client   *broker.Client // nil until the session is attached; constant then
 	maxOut   uint32         // the client's Maximum Packet Size, 0 for none
+	terse    bool           // the client wants no problem information
 	expiry   uint32         // seconds, as granted
 	idle     time.Duration  // silence that ends the connection; 0: any is fine
 	now      int64          // the broker's clock when the burst, and with it the keep-alive, began

@@ -54,8 +54,7 @@ func (c *conn) handleSubscribe(f mqttwire.Frame) error {
 			codes[at[k]] = mqttwire.QuotaExceeded
 		}
 	}
-	raw := mqttwire.AppendSuback(nil, &mqttwire.Suback{PacketID: s.PacketID, Codes: codes}, c.version)
-	c.out.answer(answer{lsn: lsn, kind: mqttwire.TypeSuback, raw: raw})
+	c.out.answer(answer{lsn: lsn, kind: mqttwire.TypeSuback, raw: c.suback(s.PacketID, codes)})
 	return nil
 }
 
@@ -112,8 +111,7 @@ func (c *conn) handleUnsubscribe(f mqttwire.Frame) error {
 	for i := range codes {
 		codes[i] = unsubscribed(filters[i], had[i])
 	}
-	raw := mqttwire.AppendUnsuback(nil, &mqttwire.Unsuback{PacketID: u.PacketID, Codes: codes}, c.version)
-	c.out.answer(answer{lsn: lsn, kind: mqttwire.TypeUnsuback, raw: raw})
+	c.out.answer(answer{lsn: lsn, kind: mqttwire.TypeUnsuback, raw: c.unsuback(u.PacketID, codes)})
 	return nil
 }
 

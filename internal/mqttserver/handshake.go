@@ -33,6 +33,10 @@ func (c *conn) handshake() error {
 	var want mqttwire.Connect
 	err = mqttwire.DecodeConnect(f, &want)
 	c.version = want.Version
+	if want.Props.Has(mqttwire.HasMaximumPacketSize) { // before any answer
+		c.maxOut = want.Props.MaximumPacketSize
+	}
+	c.terse = want.Props.Has(mqttwire.HasRequestProblemInfo) && want.Props.RequestProblemInfo == 0
 	if err != nil {
 		return c.refuseConnect(err)
 	}
@@ -93,20 +97,20 @@ func (c *conn) refuseConnect(err error) error {
 	c.server.stats.Refused.Add(1)
 	var no *refusal
 	var version *mqttwire.UnsupportedVersionError
+	var wrong *mqttwire.ProtocolError
 	code, answerIn, cause := mqttwire.CodeOf(err), c.version, err.Error()
 	switch {
 	case errors.As(err, &no):
 		code = no.code
+	case errors.As(err, &wrong):
+		cause = wrong.Text
 	case errors.As(err, &version):
 		answerIn = version.AnswerIn()
 	}
 	_, canSay := mqttwire.ReturnCode(code)
 	var raw []byte
 	if answerIn == mqttwire.V5 || answerIn == mqttwire.V311 && canSay {
-		raw = mqttwire.AppendConnack(nil, &mqttwire.Connack{Code: code}, answerIn)
-	}
-	if c.maxOut != 0 && uint64(len(raw)) > uint64(c.maxOut) { // [MQTT-3.1.2-24]
-		raw = nil
+		raw = c.connackRefusal(code, cause, answerIn)
 	}
 	c.out.refuse(raw, ending{code: code, bad: true, cause: "CONNECT refused: " + cause})
 	return errEnd
@@ -126,7 +130,7 @@ func (c *conn) accept(want *mqttwire.Connect) error {
 		return err
 	}
 	c.limits(want, &reply.Props)
-	if c.maxOut != 0 && len(mqttwire.AppendConnack(nil, &reply, c.version)) > int(c.maxOut) {
+	if !c.fits(len(mqttwire.AppendConnack(nil, &reply, c.version))) {
 		return &refusal{mqttwire.PacketTooLarge, "the maximum packet size has no room for CONNACK"}
 	}
 	attached, err := c.server.broker.Attach(broker.Connect{
@@ -197,9 +201,6 @@ func (c *conn) limits(want *mqttwire.Connect, reply *mqttwire.Properties) {
 			reply.SessionExpiry = c.expiry
 			reply.Present |= mqttwire.HasSessionExpiry
 		}
-	}
-	if want.Props.Has(mqttwire.HasMaximumPacketSize) {
-		c.maxOut = want.Props.MaximumPacketSize
 	}
 	reply.ReceiveMaximum = uint16(min(opt.ReceiveMaximum, math.MaxUint16))
 	reply.MaximumPacketSize = opt.MaxPacket

@@ -87,7 +87,7 @@ func (o *output) gather() (ended bool) {
 	switch {
 	case ended: // no more messages: the client could not acknowledge them
 		if end.tell && o.greeted && o.conn.version == mqttwire.V5 {
-			o.pad.buf = mqttwire.AppendDisconnect(o.pad.buf, &mqttwire.Disconnect{Code: end.code}, mqttwire.V5)
+			o.pad.buf = o.conn.appendDisconnect(o.pad.buf, &end)
 		}
 	case o.greeted && o.conn.client != nil: // nil: CONNECT was refused
 		o.gatherLive()
@@ -149,7 +149,7 @@ func (o *output) encodeAnswer(a *answer) (acknowledged int) {
 			c.handshakeOver()
 		}
 	}
-	o.pad.buf = mqttwire.AppendAckCode(o.pad.buf, a.kind, a.packetID, a.code, c.version)
+	o.pad.buf = c.appendAck(o.pad.buf, a.kind, a.packetID, a.code)
 	if a.code.Failed() {
 		return 0
 	}

@@ -38,7 +38,8 @@
 //
 // A decoder returns a *ProtocolError with the reason code an MQTT 5 peer is to
 // be told, or an *UnsupportedVersionError; after an error the contents of the
-// struct mean nothing (but for Connect.Version). Memory stays within a small
+// struct mean nothing (but for Connect.Version, and those properties of Connect
+// that had been read). Memory stays within a small
 // multiple of the packet's bytes whatever they say.
 //
 // Encoders trust their caller: to ask for a packet that no peer could read
