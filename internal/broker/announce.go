@@ -37,7 +37,7 @@ func (b *Broker) Announce(values []Announcement) error {
 		b.match(r, nil)
 		b.hand(m, r, &u)
 	}
-	u.wake()
+	u.wake(&b.counters)
 	return nil
 }
 

@@ -13,12 +13,14 @@ func (c *Client) deliver(m *message.Message, r *route) Outcome {
 // burst is who is to hear of a connection's publishes since the last Flush.
 type burst struct {
 	touched []*Session // got something that waits for no group
-	pace    Receiver   // has more than it can take at once, see Client.Pace
+	// counted since the last Flush: a publish costs no atomic operation
+	published, unmatched, live uint64
+	pace                       Receiver // has more than it can take at once, see Client.Pace
 }
 
 // Flush wakes the recipients of publishes since the last Flush that wait for no group: connections call
 // it after a burst, so that a recipient of many messages is woken once.
-func (c *Client) Flush() { c.burst.wake() }
+func (c *Client) Flush() { c.burst.wake(&c.broker.counters) }
 
 // Pace slows a publisher down whose QoS 0 messages go to one receiver only, and faster than that receiver,
 // which is reading, can take them: rather than drop most of a flood the broker reads the next burst a
@@ -30,7 +32,8 @@ func (c *Client) Pace() {
 	}
 }
 
-func (u *burst) wake() {
+func (u *burst) wake(n *Counters) {
+	u.count(n)
 	for _, s := range u.touched {
 		s.dirty.Store(false)
 		if !s.durable {
@@ -44,6 +47,20 @@ func (u *burst) wake() {
 	u.touched = u.touched[:0]
 }
 
+func (u *burst) count(n *Counters) {
+	if u.published == 0 && u.live == 0 {
+		return
+	}
+	n.Published.Add(u.published)
+	if u.unmatched > 0 {
+		n.Unmatched.Add(u.unmatched)
+	}
+	if u.live > 0 {
+		n.Live.Add(u.live)
+	}
+	u.published, u.unmatched, u.live = 0, 0, 0
+}
+
 // touch notes a session to be woken, unless somebody has noted it already and will wake it.
 func (u *burst) touch(s *Session) {
 	if s.dirty.CompareAndSwap(false, true) {
@@ -54,9 +71,9 @@ func (u *burst) touch(s *Session) {
 // deliver hands the message to those who wait for no flush: QoS 0 and sessions that end with their
 // connection. They are noted in u, to be woken.
 func (b *Broker) deliver(m *message.Message, r *route, u *burst) Outcome {
-	b.counters.Published.Add(1)
+	u.published++
 	if len(r.targets) == 0 {
-		b.counters.Unmatched.Add(1)
+		u.unmatched++
 	}
 	return b.hand(m, r, u)
 }
@@ -69,7 +86,7 @@ func (b *Broker) hand(m *message.Message, r *route, u *burst) Outcome {
 	if m.QoS > 0 && !r.live {
 		return Outcome{Matched: len(r.targets)}
 	}
-	var live, queued uint64
+	var queued uint64
 	for i := range r.targets {
 		t := &r.targets[i]
 		attr := t.attr(m.QoS, m.Retain)
@@ -80,7 +97,7 @@ func (b *Broker) hand(m *message.Message, r *route, u *burst) Outcome {
 				if c.receiver.Live(m, attr, t.tag) && len(r.targets) == 1 {
 					u.pace = c.receiver
 				}
-				live++
+				u.live++
 				u.touch(t.session)
 			}
 		case !t.session.durable:
@@ -88,9 +105,6 @@ func (b *Broker) hand(m *message.Message, r *route, u *burst) Outcome {
 			queued++
 			u.touch(t.session)
 		}
-	}
-	if live > 0 {
-		b.counters.Live.Add(live)
 	}
 	if queued > 0 {
 		b.counters.Queued.Add(queued)

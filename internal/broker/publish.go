@@ -218,7 +218,7 @@ func (b *Broker) publishOwn(m *message.Message, class store.Class, alsoSize int,
 		var u burst
 		out := b.deliver(m, r, &u)
 		out.LSN = lsn
-		u.wake()
+		u.wake(&b.counters)
 		return out, true, nil
 	}
 }

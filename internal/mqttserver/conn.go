@@ -21,6 +21,9 @@ type conn struct {
 	nc     net.Conn
 	remote remotePeer
 
+	traffic   *trafficShard
+	publishes uint64 // received
+
 	version  mqttwire.Version // set before the first answer, constant then
 	clientID string
 	client   *broker.Client // nil until the session is attached; constant then
@@ -53,12 +56,13 @@ type scratch struct {
 	ack         mqttwire.Ack
 	subscribe   mqttwire.Subscribe
 	unsubscribe mqttwire.Unsubscribe
+	tally       tally // of the burst
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{server: s, nc: nc, remote: remotePeer{addr: nc.RemoteAddr()}}
+	c := &conn{server: s, nc: nc, remote: remotePeer{addr: nc.RemoteAddr()}, traffic: s.shard()}
 	c.in.init(nc)
 	c.room = store.RoomWaiter{Class: store.Publish, F: func() { go c.resumeHeld() }}
 	c.out.init(c)
@@ -131,26 +135,33 @@ func (c *conn) handleBuffered() error {
 
 func (c *conn) handlePackets() error {
 	c.scratch = scratches.Get().(*scratch)
-	packets := uint64(0)
-	defer func() {
-		scratches.Put(c.scratch)
-		c.scratch = nil
-		c.server.stats.PacketsIn.Add(packets)
-	}()
+	defer c.endBurst()
+	first := true
 	for {
 		f, n, err := mqttwire.Next(c.in.bytes(), c.version, c.server.opt.MaxPacket)
 		if err != nil || n == 0 {
 			return err
 		}
-		if packets++; packets == 1 {
+		if first {
+			first = false
 			c.alive()
 		}
+		c.scratch.tally.packets[f.Type&15]++
 		err = c.handle(f)
 		c.in.consume(n)
 		if err != nil {
 			return err
 		}
 	}
+}
+
+func (c *conn) endBurst() {
+	t := &c.scratch.tally
+	c.traffic.in.add(t)
+	c.publishes += uint64(t.packets[mqttwire.TypePublish])
+	*t = tally{}
+	scratches.Put(c.scratch)
+	c.scratch = nil
 }
 
 // whenRoom repeats a change that the store has no room for as soon as it has: the reader waits, and the client
@@ -225,7 +236,7 @@ func (c *conn) read() error {
 	}
 	for {
 		n, err := c.in.fill(need)
-		c.server.stats.BytesIn.Add(uint64(n))
+		c.traffic.in.bytes.Add(uint64(n))
 		if n > 0 {
 			c.progress += n
 			if c.idle > 0 && c.progress >= progressMin {

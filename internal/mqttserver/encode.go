@@ -50,6 +50,8 @@ func (o *output) encodeMessage(m *outgoing, now int64) bool {
 		c.server.stats.TooLargeDropped.Add(1)
 		return false
 	}
+	o.pad.tally.packets[mqttwire.TypePublish]++
+	o.pad.tally.publish(d.Payload)
 	before := len(o.pad.buf)
 	if len(d.Payload) < largePayload {
 		o.pad.buf = mqttwire.AppendDelivery(o.pad.buf, &d, c.version)
@@ -99,6 +101,7 @@ type pad struct {
 	chunks     net.Buffers // when large payloads go out without being copied
 	chunked    int         // so much of buf is in chunks
 	gathered   int         // bytes in buf and chunks
+	tally      tally       // of the packets in them
 	deliveries []mailbox.Delivery
 	retained   []broker.Retained
 }
@@ -123,9 +126,10 @@ func (o *output) flush() {
 	if o.err == nil && len(o.pad.buf)+len(o.pad.chunks) > 0 {
 		var n int64
 		n, o.err = o.writeOut()
-		o.conn.server.stats.BytesOut.Add(uint64(n))
+		o.sent(n)
 	}
 	p := o.pad
+	p.tally = tally{} // what an error has kept from being sent
 	clear(p.chunks)
 	p.buf, p.chunks, p.chunked, p.gathered = p.buf[:0], p.chunks[:0], 0, 0
 }

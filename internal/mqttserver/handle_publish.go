@@ -16,6 +16,7 @@ func (c *conn) handlePublish(f mqttwire.Frame) error {
 	if err := mqttwire.DecodePublish(f, c.version, p); err != nil {
 		return err
 	}
+	c.scratch.tally.publish(p.Payload)
 	if err := c.checkPublish(p); err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ func (c *conn) handshake() error {
 	if err != nil {
 		return err
 	}
+	c.traffic.in.packets[f.Type&15].Add(1)
 	var want mqttwire.Connect
 	err = mqttwire.DecodeConnect(f, &want)
 	c.version = want.Version
@@ -69,7 +70,7 @@ func (c *conn) readConnect() (mqttwire.Frame, int, error) {
 			return f, 0, err
 		}
 		got, err := c.in.fill(need)
-		c.server.stats.BytesIn.Add(uint64(got))
+		c.traffic.in.bytes.Add(uint64(got))
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			if _, ended := c.out.ended(); ended {

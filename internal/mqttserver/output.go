@@ -33,13 +33,14 @@ type output struct {
 	closed      chan struct{} // closed by the writer after the goodbye
 
 	// the writer's own
-	greeted  bool               // CONNACK is written; nothing else goes before it ([MQTT-3.2.0-1])
-	pad      *pad               // nil while there is no writer
-	err      error              // of the connection; nothing more is written after it
-	leaving  *list[liveMessage] // goes out now, a chunk at a time
-	left     int                // so many of leaving are out
-	tooLarge []uint64
-	roomWait store.RoomWaiter
+	publishes uint64             // sent
+	greeted   bool               // CONNACK is written; nothing else goes before it ([MQTT-3.2.0-1])
+	pad       *pad               // nil while there is no writer
+	err       error              // of the connection; nothing more is written after it
+	leaving   *list[liveMessage] // goes out now, a chunk at a time
+	left      int                // so many of leaving are out
+	tooLarge  []uint64
+	roomWait  store.RoomWaiter
 }
 
 // answer is a packet that waits for its LSN to be flushed.

@@ -33,7 +33,7 @@ type Options struct {
 	Logger           *slog.Logger
 }
 
-// Stats count since the start.
+// Stats count since the start what is rare; Traffic has the rest.
 type Stats struct {
 	Connections      atomic.Int64  // now
 	Accepted         atomic.Uint64 // connections
@@ -43,10 +43,6 @@ type Stats struct {
 	TimedOut         atomic.Uint64 // connections ended for their silence
 	OverQuota        atomic.Uint64 // subscriptions refused by a bound (0x97)
 	Paced            atomic.Uint64 // bursts after which a publisher waited for the only reader of its QoS 0 messages
-	PacketsIn        atomic.Uint64
-	BytesIn          atomic.Uint64
-	BytesOut         atomic.Uint64
-	Acknowledged     atomic.Uint64 // PUBACK and PUBREC sent with success
 	LiveDropped      atomic.Uint64 // QoS 0 messages a slow client missed
 	TooLargeDropped  atomic.Uint64 // messages above a client's maximum packet size
 	StalledPublishes atomic.Uint64 // publishes that had to wait for room in the store
@@ -61,6 +57,9 @@ type Server struct {
 	log    *slog.Logger
 	stats  Stats
 	faults faults
+
+	traffic   [trafficShards]trafficShard
+	shardNext atomic.Uint32
 
 	mu       sync.Mutex
 	conns    map[*conn]struct{}

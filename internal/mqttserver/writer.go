@@ -42,7 +42,7 @@ func (o *output) writeAtOnce() {
 	o.pad = pads.Get().(*pad)
 	o.gatherAnswers()
 	n := o.conn.in.tryWrite(o.pad.buf)
-	o.conn.server.stats.BytesOut.Add(uint64(n))
+	o.sent(int64(n))
 	o.pad.buf = o.pad.buf[:copy(o.pad.buf, o.pad.buf[n:])]
 	if len(o.pad.buf) > 0 || !o.rest() {
 		go o.write()
@@ -88,6 +88,7 @@ func (o *output) gather() (ended bool) {
 	case ended: // no more messages: the client could not acknowledge them
 		if end.tell && o.greeted && o.conn.version == mqttwire.V5 {
 			o.pad.buf = o.conn.appendDisconnect(o.pad.buf, &end)
+			o.pad.tally.packets[mqttwire.TypeDisconnect]++
 		}
 	case o.greeted && o.conn.client != nil: // nil: CONNECT was refused
 		o.gatherLive()
@@ -116,44 +117,39 @@ func (o *output) gatherAnswers() {
 	}
 	o.mu.Unlock()
 
-	acknowledged := 0
 	for i := range due.all() {
-		acknowledged += o.encodeAnswer(&due.items[i])
+		o.encodeAnswer(&due.items[i])
 	}
 	due.done(&answerLists)
-	if acknowledged > 0 {
-		o.conn.server.stats.Acknowledged.Add(uint64(acknowledged))
-	}
 	for range pongs { // [MQTT-3.12.4-1]
 		o.pad.buf = mqttwire.AppendPingresp(o.pad.buf)
 	}
+	o.pad.tally.packets[mqttwire.TypePingresp] += uint32(pongs)
 }
 
-// encodeAnswer returns 1 for a successful acknowledgement of a publish, else 0.
-func (o *output) encodeAnswer(a *answer) (acknowledged int) {
+// encodeAnswer appends the packet, and counts a publish that it acknowledges with success.
+func (o *output) encodeAnswer(a *answer) {
 	c := o.conn
+	o.pad.tally.packets[a.kind&15]++
 	if a.raw != nil {
 		o.pad.buf = append(o.pad.buf, a.raw...)
 		o.greeted = true // the first is CONNACK
-		return 0
+		return
 	}
 	switch a.kind {
 	case mqttwire.TypePubcomp:
 		c.handshakeOver()
 	case mqttwire.TypePuback:
 		c.handshakeOver()
-		acknowledged = 1
 	case mqttwire.TypePubrec:
-		acknowledged = 1
 		if a.code.Failed() {
 			c.handshakeOver()
 		}
 	}
-	o.pad.buf = c.appendAck(o.pad.buf, a.kind, a.packetID, a.code)
-	if a.code.Failed() {
-		return 0
+	if a.kind != mqttwire.TypePubcomp && a.kind != mqttwire.TypePubrel && !a.code.Failed() {
+		o.pad.tally.acknowledged++
 	}
-	return acknowledged
+	o.pad.buf = c.appendAck(o.pad.buf, a.kind, a.packetID, a.code)
 }
 
 // handshakeOver counts one inbound message less. Before its packet is written: the client may send the
@@ -195,6 +191,7 @@ func (o *output) encodeDeliveries() {
 		packetID := uint16(d.Key) + 1
 		if d.Released {
 			o.pad.buf = mqttwire.AppendAckCode(o.pad.buf, mqttwire.TypePubrel, packetID, mqttwire.Success, c.version)
+			o.pad.tally.packets[mqttwire.TypePubrel]++
 			continue
 		}
 		sent := o.encodeMessage(&outgoing{d.Message, d.Attr, d.Tag, packetID, d.Redelivered}, now)
