@@ -15,11 +15,15 @@ FUZZ_TIME ?= 60s
 
 .PHONY: help
 help: ## print this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build bin/emanet, statically linked
 	CGO_ENABLED=0 go build -trimpath -o bin/emanet ./cmd/emanet
+
+.PHONY: release
+release: ## build the files of a release with their checksums in dist/
+	scripts/release
 
 .PHONY: test
 test: tools ## everything a change must pass: vet, house rules, all tests with the race detector
@@ -28,6 +32,11 @@ test: tools ## everything a change must pass: vet, house rules, all tests with t
 	$(GO_TEST) -timeout 15m ./...
 	cd e2e && go vet ./... && $(GO_TEST) -count=1 -timeout 20m ./...
 	cd bench && go vet ./... && $(GO_TEST) -short ./...
+
+.PHONY: test-32bit
+test-32bit: ## the product's tests as a 32-bit program, which runs on amd64
+	CGO_ENABLED=0 GOARCH=386 go vet ./...
+	CGO_ENABLED=0 GOARCH=386 go test ./...
 
 .PHONY: tools
 tools: # what the tests need, installed once

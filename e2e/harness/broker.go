@@ -167,6 +167,9 @@ func (b *Broker) ListenOn(addr string) {
 // KeepDataIn chooses the data folder of a broker that is not running yet.
 func (b *Broker) KeepDataIn(dir string) { b.dataDir = dir }
 
+// RunAs chooses another binary for a broker that is not running yet, and what must stand in front of it.
+func (b *Broker) RunAs(bin string, before ...string) { b.bin, b.wrap = bin, before }
+
 // URL is an address of the broker's HTTP listener.
 func (b *Broker) URL(path string) string { return "http://" + b.http + path }
 

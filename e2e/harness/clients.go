@@ -87,14 +87,20 @@ func mosquittoClients(t testing.TB, version string, flags ...string) RealClient 
 	}
 }
 
-// folder finds a folder of this module.
-func folder(t testing.TB, name string) string {
+// Repository is the folder of the product's module.
+func Repository(t testing.TB) string {
 	t.Helper()
 	root, err := repository()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(root, "e2e", name)
+	return root
+}
+
+// folder finds a folder of this module.
+func folder(t testing.TB, name string) string {
+	t.Helper()
+	return filepath.Join(Repository(t), "e2e", name)
 }
 
 func python(t testing.TB) []string {

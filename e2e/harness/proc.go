@@ -17,6 +17,9 @@ func MemoryCounts(t testing.TB) {
 	}
 }
 
+// Soak says whether tests are to run at the size of the issue they answer, however long that takes.
+func Soak() bool { return os.Getenv("EMANET_SOAK") == "1" }
+
 // RSS is the resident memory of a process in bytes.
 func RSS(t testing.TB, pid int) int64 {
 	t.Helper()

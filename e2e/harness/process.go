@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,8 +26,9 @@ type process struct {
 	mqtt    string
 	http    string
 	args    []string
-	// wrap is put in front of the command line (ip netns exec …).
+	// wrap is put in front of the command line: an emulator. bin is the broker when it is not the one of Binary.
 	wrap []string
+	bin  string
 
 	mu   sync.Mutex
 	cmd  *exec.Cmd
@@ -64,13 +66,16 @@ func (p *process) commandLine() ([]string, error) {
 			return nil, err
 		}
 		path, err := exec.LookPath("mosquitto")
-		return append(p.wrap, path, "-c", conf), err
+		return append(slices.Clone(p.wrap), path, "-c", conf), err
 	}
-	bin, err := Binary()
-	if err != nil {
-		return nil, err
+	bin := p.bin
+	if bin == "" {
+		var err error
+		if bin, err = Binary(); err != nil {
+			return nil, err
+		}
 	}
-	line := append(p.wrap, bin, "serve", "--data", p.data(), "--mqtt", p.mqtt, "--http", p.http)
+	line := append(slices.Clone(p.wrap), bin, "serve", "--data", p.data(), "--mqtt", p.mqtt, "--http", p.http)
 	return append(line, p.args...), nil
 }
 

@@ -224,7 +224,7 @@ func TestAWaiterForMoreThanAnyRecordWaitsForTheLargest(t *testing.T) {
 	defer mustClose(t, j)
 	_, last := fill(t, j, Control)
 	told := false
-	if !j.WaitRoom(&RoomWaiter{Class: Control, Size: 1 << 40, F: func() { told = true }}) {
+	if !j.WaitRoom(&RoomWaiter{Class: Control, Size: 1 << 30, F: func() { told = true }}) {
 		t.Fatal("a full journal has room")
 	}
 	if err := j.Release(last); err != nil || !told {

@@ -174,7 +174,7 @@ func (s *Store) settleRun(b *testing.B, from, to uint64) {
 
 // BenchmarkReplay fills the journal without folding and opens a copy of the directory, as after a kill.
 func BenchmarkReplay(b *testing.B) {
-	never := Options{FoldEvery: time.Hour, FoldBytes: 1 << 40}
+	never := Options{FoldEvery: time.Hour, FoldBytes: math.MaxInt32}
 	dir := filepath.Join(b.TempDir(), "data")
 	s, _ := openBench(b, dir, never)
 	must(b, s.Start())

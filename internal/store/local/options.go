@@ -52,7 +52,7 @@ func (o *Options) complete() {
 	}
 	total := o.Journal.SegmentBytes * int64(o.Journal.Segments)
 	if o.FoldBytes == 0 {
-		o.FoldBytes = int(max(total/32, 64<<10))
+		o.FoldBytes = int(min(max(total/32, 64<<10), 1<<30)) // an int has 32 bits on a small machine
 	}
 	if o.WALBytes == 0 {
 		o.WALBytes = max(total/8, 1<<20)
