@@ -78,7 +78,7 @@ func TestPacketIDsWrapAroundOneThatIsStillInFlight(t *testing.T) {
 	for i := 1; i < ids; i++ {
 		p := keeper.ExpectPublish("t", fmt.Sprint(i))
 		if p.ID == first.ID {
-			t.Fatalf("message %d took id %d, which is in flight [MQTT-2.3.1-4]", i, p.ID)
+			t.Fatalf("message %d took id %d, which is in flight [MQTT311-2.3.1-4]", i, p.ID)
 		}
 		keeper.Ack(p)
 	}

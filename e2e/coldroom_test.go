@@ -34,19 +34,19 @@ func TestColdRoomAlarmsSurviveAKilledBroker(t *testing.T) {
 			}
 			keeper = Open(t, b.Addr(), Persistent(version, "keeper"))
 			if !keeper.Connack.SessionPresent {
-				t.Fatal("the session is gone [MQTT-3.1.2-4]")
+				t.Fatal("the session is gone [MQTT-3.1.2-5] [MQTT-3.2.2-3] [MQTT311-3.1.2-4] [MQTT311-3.2.2-2]")
 			}
 			for i := range 3 {
 				p := keeper.ExpectPublish("plant/cold-room/alarm", fmt.Sprintf("alarm %d", i))
 				if p.Dup || p.QoS != 1 || p.Retain {
-					t.Errorf("never sent before, yet %v [MQTT-3.3.1-1]", p)
+					t.Errorf("never sent before, yet %v [MQTT-4.3.2-2] [MQTT311-3.1.2-5]", p)
 				}
 				keeper.Ack(p)
 			}
 			visitor := Open(t, b.Addr(), Clean(version, "visitor"))
 			visitor.Subscribe(To("plant/#", 1))
 			if p := visitor.ExpectPublish("plant/cold-room/status", "-11 C"); !p.Retain {
-				t.Errorf("the retained value came as %v [MQTT-3.3.1-8]", p)
+				t.Errorf("the retained value came as %v [MQTT-3.3.1-5] [MQTT311-3.3.1-8]", p)
 			}
 
 			keeper.Ping() // the three acknowledgements have been read …
@@ -84,7 +84,7 @@ func TestTheSamePayloadTwiceAcknowledgedOnceLeavesExactlyOne(t *testing.T) {
 	first := keeper.ExpectPublish("same", "alike")
 	second := keeper.ExpectPublish("same", "alike")
 	if first.ID == second.ID {
-		t.Fatalf("two messages share packet id %d [MQTT-2.3.1-4]", first.ID)
+		t.Fatalf("two messages share packet id %d [MQTT311-2.3.1-4]", first.ID)
 	}
 	keeper.Ack(first)
 	keeper.Ping()
@@ -95,7 +95,7 @@ func TestTheSamePayloadTwiceAcknowledgedOnceLeavesExactlyOne(t *testing.T) {
 	keeper = Open(t, b.Addr(), Persistent(4, "keeper"))
 	again := keeper.ExpectPublish("same", "alike")
 	if again.ID != second.ID || !again.Dup {
-		t.Errorf("expected id %d again with DUP=1, got %v [MQTT-4.4.0-1] [MQTT-3.3.1-1]", second.ID, again)
+		t.Errorf("expected id %d again with DUP=1, got %v [MQTT311-4.4.0-1] [MQTT311-3.3.1-1]", second.ID, again)
 	}
 	keeper.Ack(again)
 	expectNothingBefore(t, b, keeper, "same")
@@ -108,7 +108,7 @@ func TestARetainedValueThatWasDeletedStaysDeleted(t *testing.T) {
 	for _, topic := range []string{"kept", "deleted", "replaced"} {
 		probe.PublishPacket(Packet{Topic: "r/" + topic, Payload: []byte("first"), QoS: 1, Retain: true})
 	}
-	probe.PublishPacket(Packet{Topic: "r/deleted", QoS: 1, Retain: true}) // [MQTT-3.3.1-10]
+	probe.PublishPacket(Packet{Topic: "r/deleted", QoS: 1, Retain: true}) // [MQTT311-3.3.1-10] [MQTT311-3.3.1-11]
 	probe.PublishPacket(Packet{Topic: "r/replaced", Payload: []byte("second"), QoS: 1, Retain: true})
 	b.Kill9()
 	b.Restart()

@@ -49,7 +49,7 @@ func TestMQTT31IsRefusedWithCodeOne(t *testing.T) {
 		c := Dial(t, Shared(t).Addr(), answerIn)
 		c.Write(Connect{Version: version, ClientID: "old", Clean: true}.Bytes())
 		if last := c.ExpectClosed(); last.Type != CONNACK || last.Code != want {
-			t.Errorf("version %d got %v, not code %#x [MQTT-3.1.2-2]", version, last, want)
+			t.Errorf("version %d got %v, not code %#x [MQTT-3.1.2-2] [MQTT311-3.1.2-2]", version, last, want)
 		}
 	}
 }

@@ -80,7 +80,7 @@ func (p *loader) reconnect() (err error) {
 	if len(p.flights) > 0 && !p.c.Connack.SessionPresent {
 		p.l.fault(p.name, "the session is lost with %d messages in flight", len(p.flights))
 	}
-	for _, f := range p.flights { // [MQTT-4.4.0-1], in order
+	for _, f := range p.flights { // in order, as a client must (4.4, 4.6)
 		f.dup = true
 		p.send(f)
 	}

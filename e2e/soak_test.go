@@ -129,7 +129,7 @@ func (r *round) cast() {
 		w := &watcher{t: r.t, l: r.l, rng: rng, addr: r.b.Addr(), connect: connect, name: fmt.Sprintf("subscriber %d", i),
 			topic: r.rng.IntN(topicsEach+1) - 1, granted: byte(1 + r.rng.IntN(2))}
 		if !IsEmanet() {
-			w.granted = 1 // Mosquitto 2.0.11 sends a PUBLISH again after its PUBREL [MQTT-4.3.3-8]
+			w.granted = 1 // Mosquitto 2.0.11 sends a PUBLISH again after its PUBREL (section 4.3.3)
 		}
 		w.subscribe()
 		r.watchers = append(r.watchers, w)

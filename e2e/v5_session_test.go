@@ -83,7 +83,7 @@ func TestACleanStartDiscardsTheSession(t *testing.T) {
 		Open(t, b.Addr(), Clean(4, "p")).Publish("t", "x", 1)
 		c = Open(t, b.Addr(), Clean(version, "c"))
 		if c.Connack.SessionPresent {
-			t.Errorf("version %d: session present after a clean start [MQTT-3.2.2-2]", version)
+			t.Errorf("version %d: session present after a clean start [MQTT-3.2.2-2] [MQTT311-3.2.2-1]", version)
 		}
 		c.Ping()
 		b.Kill9()
@@ -113,17 +113,17 @@ func TestAssignedClientIDsAreAnnouncedAndDistinct(t *testing.T) {
 		c := Open(t, b.Addr(), Clean(5, ""))
 		id, ok := c.Connack.Props.Find(AssignedClientID)
 		if !ok || id.Str == "" || seen[id.Str] {
-			t.Errorf("assigned client id %q [MQTT-3.1.3-7]", id.Str)
+			t.Errorf("assigned client id %q [MQTT-3.1.3-7] [MQTT-3.2.2-16]", id.Str)
 		}
 		seen[id.Str] = true
 	}
 	if c := Open(t, b.Addr(), Clean(4, "")); c.Connack.Code != 0 {
-		t.Errorf("3.1.1, clean, without id: %v [MQTT-3.1.3-6]", c.Connack)
+		t.Errorf("3.1.1, clean, without id: %v [MQTT311-3.1.3-6]", c.Connack)
 	}
 	c := Dial(t, b.Addr(), 4)
 	c.Write(Connect{Version: 4}.Bytes())
 	if p := c.ExpectClosed(); p.Type != CONNACK || p.Code != 2 {
-		t.Errorf("3.1.1, not clean, without id: %v, not code 2 [MQTT-3.1.3-8]", p)
+		t.Errorf("3.1.1, not clean, without id: %v, not code 2 [MQTT311-3.1.3-8]", p)
 	}
 }
 

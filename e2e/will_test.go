@@ -21,14 +21,14 @@ func TestAWillIsSentWhenTheConnectionIsLostAndNotAfterDisconnect(t *testing.T) {
 		m := mourner(t, b, topic)
 		connect := Clean(version, Name("c"))
 		connect.Will = &Will{Topic: topic, Payload: "gone", QoS: 1, Retain: true}
-		Open(t, b.Addr(), connect).Disconnect() // [MQTT-3.14.4-3]
+		Open(t, b.Addr(), connect).Disconnect() // [MQTT-3.14.4-3] [MQTT311-3.14.4-3]
 		expectNothingBefore(t, b, m, topic)
 		Open(t, b.Addr(), connect).Drop()
-		m.ExpectPublish(topic, "gone") // [MQTT-3.1.2-8]
+		m.ExpectPublish(topic, "gone") // [MQTT-3.1.2-8] [MQTT311-3.1.2-8]
 		v := Open(t, b.Addr(), Clean(version, Name("v")))
 		v.Subscribe(To(topic, 0))
 		if p := v.ExpectPublish(topic, "gone"); !p.Retain {
-			t.Errorf("a retained will is not retained: %v [MQTT-3.1.2-17]", p)
+			t.Errorf("a retained will is not retained: %v [MQTT-3.1.2-15] [MQTT311-3.1.2-17]", p)
 		}
 	}
 }

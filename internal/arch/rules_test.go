@@ -16,6 +16,7 @@ var sees = []struct {
 	inTests []string
 }{
 	{pkg: "internal/arch"},
+	{pkg: "internal/conformance"},
 	{pkg: "internal/config"},
 	{pkg: "internal/message"},
 	{pkg: "internal/topic"},

@@ -1,7 +1,7 @@
 package broker
 
 // publisher is a client that keeps its session: it sends again, in order, what was not answered
-// ([MQTT-4.4.0-1], [MQTT-4.6.0-1]), and gives the lowest free packet id, so that ids come again soon.
+// (as a client must, 4.4 and 4.6), and gives the lowest free packet id, so that ids come again soon.
 type publisher struct {
 	m        *model
 	link     *server
@@ -88,8 +88,7 @@ func (p *publisher) read() {
 	}
 }
 
-// checkOrder: nothing of this QoS that was sent earlier still waits for its answer ([MQTT-4.6.0-2],
-// [MQTT-4.6.0-3]).
+// checkOrder: nothing of this QoS that was sent earlier still waits for its answer (4.6).
 func (p *publisher) checkOrder(s *sending, qos uint8) {
 	for _, before := range p.inFlight {
 		if before == s {
@@ -110,7 +109,7 @@ func (p *publisher) forget(s *sending) {
 	}
 }
 
-// reader is a client that keeps its session and dedupes QoS 2 by packet id alone ([MQTT-4.3.3-10]).
+// reader is a client that keeps its session and dedupes QoS 2 by packet id alone (4.3.3).
 type reader struct {
 	m      *model
 	link   *server

@@ -6,7 +6,7 @@ import (
 )
 
 // target is one session that a topic's messages go to: one copy each, however many of its subscriptions
-// match, at the highest granted QoS ([MQTT-3.3.5-1]).
+// match, at the highest granted QoS ([MQTT-3.3.4-2]).
 type target struct {
 	session           *Session
 	qos               uint8

@@ -80,7 +80,7 @@ func (s *Session) subscribe(b *store.Batch, want *Subscription, record []byte) b
 	if s.durable {
 		b.Put(kindSub, subKey(s.clientID, sub.Filter), record)
 	}
-	// [MQTT-3.8.4-4], [MQTT-3.3.1-9] to [MQTT-3.3.1-11]
+	// [MQTT-3.8.4-4], [MQTT-3.3.1-9], [MQTT-3.3.1-10], [MQTT-3.3.1-11]
 	if sub.RetainHandling == 0 || sub.RetainHandling == 1 && !there {
 		s.forgetWalk(b, sub.Filter)
 		s.startWalk(b, &sub)

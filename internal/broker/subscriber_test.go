@@ -9,7 +9,7 @@ import (
 
 type disk = powercut.FS
 
-// subscriber is a client that keeps its session: it dedupes QoS 2 by packet id alone ([MQTT-4.3.3-10]).
+// subscriber is a client that keeps its session: it dedupes QoS 2 by packet id alone (4.3.3).
 type subscriber struct {
 	got  map[string]int  // payload -> how often delivered
 	held map[uint64]bool // keys between PUBLISH and PUBREL

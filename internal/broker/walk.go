@@ -255,7 +255,7 @@ func (s *Subscription) tag() string {
 }
 
 // sendRetained puts m into the mailbox, or into buf when its QoS is 0. The retain flag is set: the
-// message is sent for being retained ([MQTT-3.3.1-8]).
+// message is sent for being retained ([MQTT311-3.3.1-8]).
 func (s *Session) sendRetained(b *store.Batch, sub *Subscription, m *message.Message, buf []Retained) []Retained {
 	attr := min(m.QoS, sub.QoS) | AttrRetain
 	if attr&AttrQoS == 0 {

@@ -209,7 +209,7 @@ func (c *conn) handle(f mqttwire.Frame) error {
 		return c.handleDisconnect(f)
 	case mqttwire.TypeConnect: // [MQTT-3.1.0-2]
 		return protocolError("a second CONNECT")
-	case mqttwire.TypeAuth: // no CONNECT with an authentication method is accepted ([MQTT-4.12.0-6])
+	case mqttwire.TypeAuth: // no CONNECT with an authentication method is accepted ([MQTT-4.12.0-7])
 		return protocolError("AUTH without an authentication method in CONNECT")
 	default:
 		return protocolError(f.Type.String() + " from a client")

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestATakeoverIsToldToTheLoser(t *testing.T) { // [MQTT-3.1.4-3]
+func TestATakeoverIsToldToTheLoser(t *testing.T) { // [MQTT-3.1.4-3], [MQTT311-3.1.4-2]
 	r := start(t)
 	for _, h := range []hello{v5("a"), v5live("b")} {
 		old := r.connect(h)
@@ -55,7 +55,7 @@ func mourner(r *rig) *peer {
 	return p
 }
 
-func TestTheWillIsSentUnlessTheClientTookLeave(t *testing.T) { // [MQTT-3.1.2-8], [MQTT-3.1.2-10], [MQTT-3.14.4-3]
+func TestTheWillIsSentUnlessTheClientTookLeave(t *testing.T) { // [MQTT-3.1.2-8], [MQTT-3.14.4-3], [MQTT311-3.14.4-3]
 	w := &will{topic: "will", payload: "gone"}
 	for _, test := range []struct {
 		name string
@@ -118,7 +118,7 @@ func TestDisconnectMayChangeTheExpiryButNotFromNone(t *testing.T) { // 3.14.2.2.
 	p.expect(connack5(0))
 }
 
-func TestSilenceEndsAConnectionAfterOneAndAHalfTimesTheKeepAlive(t *testing.T) { // [MQTT-3.1.2-22]
+func TestSilenceEndsAConnectionAfterOneAndAHalfTimesTheKeepAlive(t *testing.T) { // [MQTT-3.1.2-22], [MQTT311-3.1.2-24]
 	r := start(t)
 	h := v5live("a")
 	h.keepAlive = 1
@@ -154,7 +154,7 @@ func TestSilenceEndsAConnectionAfterOneAndAHalfTimesTheKeepAlive(t *testing.T) {
 	}
 }
 
-func TestPacketsBehindDisconnectAreNotLookedAt(t *testing.T) { // [MQTT-3.14.4-1] of 3.1.1
+func TestPacketsBehindDisconnectAreNotLookedAt(t *testing.T) { // [MQTT311-3.14.4-2]
 	r := start(t)
 	sub := r.connect(v311live("s"))
 	sub.subscribe(4, "t", 0)

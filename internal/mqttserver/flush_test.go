@@ -19,7 +19,7 @@ func keep(r *rig, qos int) {
 	p.leave()
 }
 
-func TestAnswersWaitForTheFlushAndComeInOrder(t *testing.T) { // [MQTT-4.6.0-2], [MQTT-4.6.0-3]
+func TestAnswersWaitForTheFlushAndComeInOrder(t *testing.T) { // [MQTT-3.3.4-1], [MQTT311-3.3.4-1]; in order as 4.6 asks of clients
 	for _, version := range []int{4, 5} {
 		t.Run(fmt.Sprint(version), func(t *testing.T) {
 			r := start(t)

@@ -77,7 +77,7 @@ func (c *conn) handlePubrec(f mqttwire.Frame) error {
 
 // pubrelUnknown answers a PUBREC for nothing: its delivery is settled, perhaps not yet on disk. After a takeover
 // it is not, but on the new connection: a PUBREL from this one would have the client forget an id whose PUBLISH
-// is being resent ([MQTT-4.3.3-2]).
+// is being resent (4.3.3).
 func (c *conn) pubrelUnknown(packetID uint16) {
 	if c.client.Unsure() {
 		return

@@ -21,7 +21,7 @@ func (c *conn) handlePublish(f mqttwire.Frame) error {
 		return err
 	}
 	if p.QoS > 0 && int(c.inbound.Add(1)) > c.server.opt.ReceiveMaximum && c.version == mqttwire.V5 {
-		return &mqttwire.ProtocolError{ // [MQTT-3.3.4-9]
+		return &mqttwire.ProtocolError{ // [MQTT-3.3.4-7]
 			Code: mqttwire.ReceiveMaximumExceeded, Text: "more unacknowledged messages than the receive maximum",
 		}
 	}
@@ -84,7 +84,7 @@ func (c *conn) publish(name []byte, m *message.Message, packetID uint16) error {
 }
 
 // refuse turns a publish away. 3.1.1 has no word for it, and an acknowledgement would lie: the client keeps the
-// message and comes again ([MQTT-3.3.5-2] of 3.1.1).
+// message and comes again ([MQTT311-3.3.5-2]).
 func (c *conn) refuse(qos uint8, packetID uint16, code mqttwire.ReasonCode) error {
 	if qos > 0 && c.version != mqttwire.V5 {
 		return &mqttwire.ProtocolError{Code: code, Text: "publish refused (" + code.String() + "), and MQTT 3.1.1 cannot say so"}

@@ -85,7 +85,7 @@ func (c *conn) checkFilter(filter string) mqttwire.ReasonCode {
 	return mqttwire.Success
 }
 
-// handleUnsubscribe ends subscriptions ([MQTT-3.10.4-4] to [MQTT-3.10.4-6]).
+// handleUnsubscribe ends subscriptions ([MQTT-3.10.4-4], [MQTT-3.10.4-5], [MQTT-3.10.4-6]).
 func (c *conn) handleUnsubscribe(f mqttwire.Frame) error {
 	u := &c.scratch.unsubscribe
 	if err := mqttwire.DecodeUnsubscribe(f, c.version, u); err != nil {

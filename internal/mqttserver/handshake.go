@@ -93,7 +93,7 @@ type refusal struct {
 func (r *refusal) Error() string { return r.text }
 
 // refuseConnect answers with CONNACK where the version has a word for it, and ends the connection
-// ([MQTT-3.1.4-2], [MQTT-3.2.2-5] of 3.1.1).
+// ([MQTT-3.1.4-2], [MQTT311-3.2.2-5]).
 func (c *conn) refuseConnect(err error) error {
 	c.server.stats.Refused.Add(1)
 	var no *refusal
@@ -164,7 +164,7 @@ func (c *conn) nameClient(want *mqttwire.Connect, reply *mqttwire.Properties) er
 	if c.clientID != "" {
 		return nil
 	}
-	if c.version != mqttwire.V5 && !want.CleanStart { // [MQTT-3.1.3-8] of 3.1.1
+	if c.version != mqttwire.V5 && !want.CleanStart { // [MQTT311-3.1.3-8]
 		return &refusal{mqttwire.ClientIDNotValid, "an empty client id without clean session"}
 	}
 	var id [12]byte

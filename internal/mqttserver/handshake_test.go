@@ -13,7 +13,7 @@ func connack5(present int, props ...any) []byte {
 	return pkt(0x20, present, 0, sized(cat(cat(props...), 0x21, uint16(1000), 0x27, uint32(1<<20), 0x2A, 0)))
 }
 
-func TestConnackAnnouncesTheLimits(t *testing.T) { // [MQTT-3.2.2-2], [MQTT-3.2.2-3]
+func TestConnackAnnouncesTheLimits(t *testing.T) { // [MQTT-3.2.2-3], [MQTT311-3.2.2-1], [MQTT311-3.2.2-2]
 	r := start(t)
 	p := r.dial()
 	p.send(v5("a").bytes())
@@ -49,9 +49,9 @@ func TestAConnectThatIsNotAcceptedGetsTheCodeOfItsVersion(t *testing.T) {
 		{"level 3", pkt(0x10, str("MQTT"), 3, 2, uint16(0), str("a")), []byte{0x20, 2, 0, 1}},
 		{"level 6", pkt(0x10, str("MQTT"), 6, 2, uint16(0), 0, str("a")), []byte{0x20, 3, 0, 0x84, 0}},
 		{"another protocol", pkt(0x10, str("HTTP"), 4, 2, uint16(0), str("a")), nil},
-		{"reserved flag, 3.1.1", pkt(0x10, str("MQTT"), 4, 3, uint16(0), str("a")), nil}, // [MQTT-3.1.2-3]
+		{"reserved flag, 3.1.1", pkt(0x10, str("MQTT"), 4, 3, uint16(0), str("a")), nil}, // [MQTT311-3.1.2-3]
 		{"reserved flag, 5", pkt(0x10, str("MQTT"), 5, 3, uint16(0), 0, str("a")), []byte{0x20, 3, 0, 0x81, 0}},
-		{"empty id without clean session", v311("").bytes(), []byte{0x20, 2, 0, 2}}, // [MQTT-3.1.3-8] of 3.1.1
+		{"empty id without clean session", v311("").bytes(), []byte{0x20, 2, 0, 2}}, // [MQTT311-3.1.3-8]
 		{"authentication method", v5("a").with(0x15, str("SCRAM")).bytes(), []byte{0x20, 3, 0, 0x8C, 0}},
 		{"will to a wildcard, 3.1.1", hello{version: 4, id: "a", will: &will{topic: "a/#"}}.bytes(), nil},
 		{"will to $SYS, 5", hello{version: 5, id: "a", will: &will{topic: "$SYS/a"}}.bytes(), []byte{0x20, 3, 0, 0x90, 0}},
@@ -82,7 +82,7 @@ func TestAConnectThatIsNotAcceptedGetsTheCodeOfItsVersion(t *testing.T) {
 	}
 }
 
-func TestAClientWithoutAnIDGetsOne(t *testing.T) { // [MQTT-3.1.3-6], [MQTT-3.1.3-7]
+func TestAClientWithoutAnIDGetsOne(t *testing.T) { // [MQTT-3.1.3-6], [MQTT-3.1.3-7], [MQTT311-3.1.3-6]
 	r := start(t)
 	p := r.dial()
 	p.send(v5live("").bytes())
@@ -107,7 +107,7 @@ func TestASilentConnectionIsClosedAfterTheConnectTimeout(t *testing.T) {
 	p.closed()
 }
 
-func TestASecondConnectEndsTheConnection(t *testing.T) { // [MQTT-3.1.0-2]
+func TestASecondConnectEndsTheConnection(t *testing.T) { // [MQTT-3.1.0-2], [MQTT311-3.1.0-2]
 	r := start(t)
 	p := r.connect(v5("a"))
 	p.send(v5("a").bytes())
@@ -176,7 +176,7 @@ func TestTooManyConnectionsAreTurnedAway(t *testing.T) {
 	r.connect(v311("b"))
 }
 
-func TestTheServersKeepAliveAndExpiryAreAnnouncedWhereTheyDiffer(t *testing.T) { // [MQTT-3.1.2-21]
+func TestTheServersKeepAliveAndExpiryAreAnnouncedWhereTheyDiffer(t *testing.T) {
 	r := start(t, func(r *rig) { r.opt.MaxKeepAlive, r.opt.MaxSessionExpiry = 30*time.Second, 60 })
 	p := r.dial()
 	h := v5("a")

@@ -20,8 +20,8 @@ func TestPublishesThatBreakARuleEndTheConnectionWithItsCode(t *testing.T) {
 		{"U+0000", pub5(0, 0, "a\x00", ""), 0x81},                                               // [MQTT-1.5.4-2]
 		{"QoS 3", pkt(0x36, str("t"), uint16(1), 0), 0x81},                                      // [MQTT-3.3.1-4]
 		{"a wildcard in the response topic", publish(0, 0, "t", "", cat(0x08, str("#"))), 0x82}, // [MQTT-3.3.2-14]
-		{"above the maximum packet size", []byte{0x30, 0xFF, 0xFF, 0xFF, 0x7F}, 0x95},           // [MQTT-3.1.2-24]'s mirror
-		{"AUTH", pkt(0xF0), 0x82},                                                               // [MQTT-4.12.0-6]
+		{"above the maximum packet size", []byte{0x30, 0xFF, 0xFF, 0xFF, 0x7F}, 0x95},           // [MQTT-3.2.2-15]
+		{"AUTH", pkt(0xF0), 0x82},                                                               // [MQTT-4.12.0-7]
 		{"CONNACK", connack311, 0x82},
 		{"PINGRESP", pingresp, 0x82},
 		{"type 0", []byte{0, 0}, 0x81},
@@ -48,7 +48,7 @@ func TestAPacketOfTheMaximumSizeIsTakenAndOneMoreByteIsNot(t *testing.T) {
 	p.goodbye(0x95)
 }
 
-func TestTheReceiveMaximumEndsWhoExceedsIt(t *testing.T) { // [MQTT-3.3.4-9]
+func TestTheReceiveMaximumEndsWhoExceedsIt(t *testing.T) { // [MQTT-3.3.4-7]
 	r := start(t, func(r *rig) { r.opt.ReceiveMaximum = 3 })
 	keep(r, 2)
 	p := r.connect(v5live("p"))
@@ -89,7 +89,7 @@ func TestTheServersOwnTopicsAreNotForPublishing(t *testing.T) {
 	old := r.connect(v311live("old"))
 	old.send(pub311(0, 0, "$SYS/a", ""))
 	old.nothing()
-	old.send(pub311(1, 1, "$SYS/a", "")) // [MQTT-3.3.5-2] of 3.1.1
+	old.send(pub311(1, 1, "$SYS/a", "")) // [MQTT311-3.3.5-2]
 	old.closed()
 	sub.nothing()
 }
@@ -105,7 +105,7 @@ func TestABoundThatRefusesIsToldToThePublisher(t *testing.T) {
 	old.closed()
 }
 
-func TestPropertiesTravelUnaltered(t *testing.T) { // [MQTT-3.3.2-4], -15, -16, -17, -18, -20
+func TestPropertiesTravelUnaltered(t *testing.T) { // [MQTT-3.3.2-4], [MQTT-3.3.2-15], [MQTT-3.3.2-16], [MQTT-3.3.2-17], [MQTT-3.3.2-18], [MQTT-3.3.2-20]
 	r := start(t)
 	props := cat(0x01, 1, 0x03, str("text/plain"), 0x08, str("re/ply"), 0x09, str("\x00\xFFcorr"),
 		0x26, str("b"), str("2"), 0x26, str("a"), str("1"), 0x26, str("b"), str("2"))

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-func TestAQoS2PublishIsRoutedOnceHoweverOftenItComes(t *testing.T) { // [MQTT-4.3.3-10]
+func TestAQoS2PublishIsRoutedOnceHoweverOftenItComes(t *testing.T) { // [MQTT311-4.3.3-2]
 	for _, h := range []hello{v311("p"), v311live("p")} {
 		r := start(t)
 		sub := r.connect(v5live("s"))
@@ -14,7 +14,7 @@ func TestAQoS2PublishIsRoutedOnceHoweverOftenItComes(t *testing.T) { // [MQTT-4.
 		p.expect(ack(0x50, 7), ack(0x50, 7), ack(0x50, 7))
 		p.send(ack(0x62, 7))
 		p.expect(ack(0x70, 7))
-		p.send(pub311(2, 7, "t", "y")) // the id is free again ([MQTT-4.3.3-12])
+		p.send(pub311(2, 7, "t", "y")) // the id is free again
 		p.expect(ack(0x50, 7))
 		sub.expect(pub5(0, 0, "t", "x"), pub5(0, 0, "t", "y"))
 	}
@@ -86,7 +86,7 @@ func TestPubrecWithAnErrorEndsTheDelivery(t *testing.T) { // [MQTT-4.4.0-2]
 	sub.nothing()
 }
 
-func TestAResumedSessionGetsWhatIsOpenUnderTheSameIdentifiers(t *testing.T) { // [MQTT-4.4.0-1]
+func TestAResumedSessionGetsWhatIsOpenUnderTheSameIdentifiers(t *testing.T) { // [MQTT311-4.4.0-1], [MQTT311-4.6.0-6]
 	r := start(t)
 	sub, pub := inFlight(r, v311("s"), 2)
 	pub.send(pub5(2, 3, "t", "z"))

@@ -60,7 +60,7 @@ func TestAMessageLargerThanTheBoundGoesWhenNothingElseWaits(t *testing.T) {
 	}
 }
 
-func TestASlowReaderHoldsAWindowAndItsAcknowledgementsFlow(t *testing.T) { // [MQTT-3.3.4-7], [MQTT-3.3.4-9]
+func TestASlowReaderHoldsAWindowAndItsAcknowledgementsFlow(t *testing.T) { // [MQTT-3.3.4-9]
 	r := start(t, func(r *rig) { r.broOpt.UnsentMax = 4 << 10 })
 	h := v5live("s").with(0x21, uint16(5))
 	sub, pub := r.connect(h), r.connect(v311live("p"))

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestSubackHasACodeForEachFilter(t *testing.T) { // [MQTT-3.8.4-6], [MQTT-3.9.3-2]
+func TestSubackHasACodeForEachFilter(t *testing.T) { // [MQTT-3.8.4-6], [MQTT-3.9.3-1], [MQTT-3.9.3-2], [MQTT311-3.8.4-5], [MQTT311-3.9.3-1], [MQTT311-3.9.3-2]
 	r := start(t, func(r *rig) { r.broOpt.MaxSubs = 3 })
 	deep := strings.Repeat("a/", 128)
 	filters := []any{"a", 0, "b/+", 1, "c/#", 2, "a", 2, "", 0, "x/#/y", 0, "x+", 0, "$share/g/t", 1, "$share/g", 1, deep, 0, "one/too/many", 0}
@@ -28,7 +28,7 @@ func TestSubscribesThatBreakARuleEndTheConnection(t *testing.T) {
 		{"no filter", subscribe5(1), 0x82},                                            // [MQTT-3.8.3-2]
 		{"no identifier", subscribe5(0, "a", 0), 0x82},                                // [MQTT-2.2.1-3]
 		{"U+0000 in a filter", subscribe5(1, "a\x00", 0), 0x81},                       // [MQTT-1.5.4-2]
-		{"QoS 3", subscribe5(1, "a", 3), 0x81},                                        // [MQTT-3.8.3-5]
+		{"QoS 3", subscribe5(1, "a", 3), 0x81},                                        // 3.8.3.1
 		{"no filter to end", pkt(0xA2, uint16(1), 0), 0x82},                           // [MQTT-3.10.3-2]
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestATrainOfFiltersWithEscapesFits(t *testing.T) {
 	}
 }
 
-func TestRetainedMessagesComeBehindTheSuback(t *testing.T) { // [MQTT-3.3.1-8], [MQTT-3.8.4-4]
+func TestRetainedMessagesComeBehindTheSuback(t *testing.T) { // [MQTT-3.3.1-9]
 	r := start(t)
 	pub := r.connect(v311live("pub"))
 	for i := range uint16(300) {
@@ -112,7 +112,7 @@ func TestRetainedMessagesOfQoS1ComeToAWindowOfOne(t *testing.T) {
 	sub.nothing()
 }
 
-func TestSubscriptionIdentifiersOfAllThatMatchAreSent(t *testing.T) { // [MQTT-3.3.4-3], [MQTT-3.3.4-4], [MQTT-3.3.5-1]
+func TestSubscriptionIdentifiersOfAllThatMatchAreSent(t *testing.T) { // [MQTT-3.3.4-2], [MQTT-3.3.4-3], [MQTT-3.3.4-4]
 	r := start(t)
 	sub, pub := r.connect(v5("s")), r.connect(v5live("p"))
 	sub.send(pkt(0x82, uint16(1), sized(cat(0x0B, 1)), str("a/b"), 0), pkt(0x82, uint16(2), sized(cat(0x0B, 0x80, 2)), str("a/+"), 1))

@@ -41,7 +41,7 @@ func (b *body) uint16() uint16 {
 }
 
 // packetID reads an identifier that must not be 0 [MQTT-2.2.1-3], [MQTT-2.2.1-4],
-// [MQTT-2.3.1-1] of 3.1.1.
+// [MQTT311-2.3.1-1].
 func (b *body) packetID() uint16 {
 	id := b.uint16()
 	if id == 0 {

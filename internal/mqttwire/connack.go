@@ -46,7 +46,7 @@ func DecodeConnack(f Frame, v Version, c *Connack) error {
 	c.SessionPresent = flags == 1
 	c.Code = c.decodeCode(&b)
 	if c.SessionPresent && c.Code != Success {
-		b.fail(violation("session present with a refusal [MQTT-3.2.2-6]")) // [MQTT-3.2.2-4] of 3.1.1
+		b.fail(violation("session present with a refusal [MQTT-3.2.2-6]")) // [MQTT311-3.2.2-4]
 	}
 	b.properties(&c.Props, connackProperties, HasUser)
 	checkAuth(&b, &c.Props)

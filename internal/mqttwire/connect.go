@@ -5,7 +5,7 @@ import "encoding/binary"
 // Connect is CONNECT. Its slices alias the frame's body.
 //
 // An empty client identifier without clean start is left to the server to
-// answer: identifier rejected in 3.1.1 [MQTT-3.1.3-8], an assigned identifier
+// answer: identifier rejected in 3.1.1 [MQTT311-3.1.3-8], an assigned identifier
 // in MQTT 5.
 type Connect struct {
 	Version     Version
@@ -100,14 +100,14 @@ func checkConnectFlags(flags byte, v Version) error {
 	case flags&flagReserved != 0:
 		return malformed("reserved connect flag is set [MQTT-3.1.2-3]")
 	case willQoS == maskWillQoS:
-		return malformed("will QoS 3 [MQTT-3.1.2-12]") // [MQTT-3.1.2-14] of 3.1.1
+		return malformed("will QoS 3 [MQTT-3.1.2-12]") // [MQTT311-3.1.2-14]
 	case flags&flagWill == 0 && willQoS != 0:
 		return malformed("will QoS without will flag [MQTT-3.1.2-11]")
 	case flags&flagWill == 0 && flags&flagWillRetain != 0:
-		return malformed("will retain without will flag [MQTT-3.1.2-13]") // [MQTT-3.1.2-15] of 3.1.1
+		return malformed("will retain without will flag [MQTT-3.1.2-13]") // [MQTT311-3.1.2-15]
 	case v == V311 && flags&flagPassword != 0 && flags&flagUsername == 0:
 		// MQTT 5 allows a password alone, for tokens (3.1.2.9).
-		return malformed("password flag without user name flag [MQTT-3.1.2-22]")
+		return malformed("password flag without user name flag [MQTT311-3.1.2-22]")
 	}
 	return nil
 }

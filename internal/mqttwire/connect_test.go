@@ -12,7 +12,7 @@ func TestConnectBothWays(t *testing.T) {
 		{"the smallest: clean, no client id", V311,
 			pkt(0x10, str("MQTT"), raw(4, 0x02, 0, 0), str("")),
 			&Connect{Version: V311, CleanStart: true, ClientID: []byte{}}},
-		{"an empty client id without clean session is the server's to answer [MQTT-3.1.3-8]", V311,
+		{"an empty client id without clean session is the server's to answer [MQTT311-3.1.3-8]", V311,
 			pkt(0x10, str("MQTT"), raw(4, 0x00, 0, 0), str("")),
 			&Connect{Version: V311, ClientID: []byte{}}},
 		{"everything: will QoS 1 retained, user name, password", V311,
@@ -22,7 +22,7 @@ func TestConnectBothWays(t *testing.T) {
 				HasWill: true, Will: Will{QoS: 1, Retain: true, Topic: []byte("w/t"), Payload: []byte("gone")},
 				HasUsername: true, Username: []byte("u"), HasPassword: true, Password: []byte("p\x00"),
 			}},
-		{"user name without password [MQTT-3.1.2-17]", V311,
+		{"user name without password [MQTT311-3.1.2-19]", V311,
 			pkt(0x10, str("MQTT"), raw(4, 0x82, 0, 0), str("c"), str("")),
 			&Connect{Version: V311, CleanStart: true, ClientID: []byte("c"), HasUsername: true, Username: []byte{}}},
 		{"password alone, a token", V5,
@@ -71,25 +71,25 @@ func TestConnectRefused(t *testing.T) {
 			cases = append(cases, refusal{name, v, pkt(0x10, append(parts, payload...)...), code, says})
 		}
 	}
-	both("reserved flag set [MQTT-3.1.2-3]", MalformedPacket, "[MQTT-3.1.2-3]", 0x03, str("c"))
-	both("will QoS 3 [MQTT-3.1.2-12]", MalformedPacket, "will QoS 3", 0x1C, str("c"), str("w"), str("p"))
-	both("will QoS without will [MQTT-3.1.2-11]", MalformedPacket, "[MQTT-3.1.2-11]", 0x08, str("c"))
-	both("will retain without will [MQTT-3.1.2-13]", MalformedPacket, "[MQTT-3.1.2-13]", 0x20, str("c"))
+	both("reserved flag set [MQTT-3.1.2-3] [MQTT311-3.1.2-3]", MalformedPacket, "[MQTT-3.1.2-3]", 0x03, str("c"))
+	both("will QoS 3 [MQTT-3.1.2-12] [MQTT311-3.1.2-14]", MalformedPacket, "will QoS 3", 0x1C, str("c"), str("w"), str("p"))
+	both("will QoS without will [MQTT-3.1.2-11] [MQTT311-3.1.2-11] [MQTT311-3.1.2-13]", MalformedPacket, "[MQTT-3.1.2-11]", 0x08, str("c"))
+	both("will retain without will [MQTT-3.1.2-13] [MQTT311-3.1.2-15]", MalformedPacket, "[MQTT-3.1.2-13]", 0x20, str("c"))
 	both("no client id", MalformedPacket, "ends early", 0x02)
 	both("client id longer than the packet", MalformedPacket, "ends early", 0x02, raw(0xFF, 0xFF, 'c'))
 	both("bytes after the end", MalformedPacket, "after the end", 0x02, str("c"), raw(0))
-	both("user name promised but missing [MQTT-3.1.2-17]", MalformedPacket, "ends early", 0x80, str("c"))
-	both("password promised but missing [MQTT-3.1.2-19]", MalformedPacket, "ends early", 0xC0, str("c"), str("u"))
+	both("user name promised but missing [MQTT-3.1.2-17] [MQTT311-3.1.2-19]", MalformedPacket, "ends early", 0x80, str("c"))
+	both("password promised but missing [MQTT-3.1.2-19] [MQTT311-3.1.2-21]", MalformedPacket, "ends early", 0xC0, str("c"), str("u"))
 	both("client id with U+0000", MalformedPacket, "U+0000", 0x02, str("c\x00"))
 	both("client id with a surrogate", MalformedPacket, "not well-formed", 0x02, str("\xED\xA0\x80"))
-	both("user name that is not UTF-8 [MQTT-3.1.3-12]", MalformedPacket, "not well-formed", 0x80, str("c"), str("\xFF"))
+	both("user name that is not UTF-8 [MQTT-3.1.3-12] [MQTT311-3.1.3-11]", MalformedPacket, "not well-formed", 0x80, str("c"), str("\xFF"))
 	cases = append(cases,
-		refusal{"empty will topic [MQTT-4.7.3-1]", V311, pkt(0x10, head(4, 4), str("c"), str(""), str("p")), ProtocolViolation, "[MQTT-4.7.3-1]"},
+		refusal{"empty will topic [MQTT311-4.7.3-1]", V311, pkt(0x10, head(4, 4), str("c"), str(""), str("p")), ProtocolViolation, "[MQTT-4.7.3-1]"},
 		refusal{"wildcard in the will topic", V311, pkt(0x10, head(4, 4), str("c"), str("w/#"), str("p")), TopicNameInvalid, "wildcard"},
 		refusal{"wildcard in the will topic", V5, pkt(0x10, head(5, 4), props(), str("c"), props(), str("w/+"), str("p")), TopicNameInvalid, "wildcard"},
-		refusal{"will topic with U+0000", V5, pkt(0x10, head(5, 4), props(), str("c"), props(), str("w\x00"), str("p")), MalformedPacket, "[MQTT-1.5.4-2]"},
-		refusal{"will payload missing [MQTT-3.1.2-9]", V311, pkt(0x10, head(4, 4), str("c"), str("w")), MalformedPacket, "ends early"},
-		refusal{"password without user name [MQTT-3.1.2-22]", V311, pkt(0x10, head(4, 0x40), str("c"), str("p")), MalformedPacket, "[MQTT-3.1.2-22]"},
+		refusal{"will topic with U+0000 [MQTT-3.1.3-11]", V5, pkt(0x10, head(5, 4), props(), str("c"), props(), str("w\x00"), str("p")), MalformedPacket, "[MQTT-1.5.4-2]"},
+		refusal{"will payload missing [MQTT311-3.1.2-9]", V311, pkt(0x10, head(4, 4), str("c"), str("w")), MalformedPacket, "ends early"},
+		refusal{"password without user name [MQTT311-3.1.2-22]", V311, pkt(0x10, head(4, 0x40), str("c"), str("p")), MalformedPacket, "[MQTT311-3.1.2-22]"},
 		refusal{"protocol name HTTP [MQTT-3.1.2-1]", 0, pkt(0x10, str("HTTP"), raw(4, 2, 0, 0), str("c")), MalformedPacket, "protocol name"},
 		refusal{"protocol name mqtt in small letters [MQTT-3.1.2-1]", 0, pkt(0x10, str("mqtt"), raw(4, 2, 0, 0), str("c")), MalformedPacket, "protocol name"},
 		refusal{"empty body", 0, pkt(0x10), MalformedPacket, "ends early"},

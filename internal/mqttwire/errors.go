@@ -7,7 +7,7 @@ import (
 
 // ProtocolError says what is wrong with the bytes a peer sent. It always ends
 // the connection [MQTT-4.13.1-1]. Code is what an MQTT 5 peer is told in
-// CONNACK or DISCONNECT; a 3.1.1 peer is only disconnected [MQTT-4.8.0-1].
+// CONNACK or DISCONNECT; a 3.1.1 peer is only disconnected [MQTT311-4.8.0-1].
 // Text is constant, never made of the peer's bytes, and fit for a log.
 type ProtocolError struct {
 	Code ReasonCode

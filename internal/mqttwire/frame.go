@@ -125,7 +125,7 @@ var (
 )
 
 // checkFirstByte refuses reserved types and reserved flag values
-// [MQTT-2.1.3-1], [MQTT-2.2.2-1] and [MQTT-2.2.2-2] of 3.1.1.
+// [MQTT-2.1.3-1], [MQTT311-2.2.2-1] and [MQTT311-2.2.2-2].
 func checkFirstByte(first byte, v Version) error {
 	t, flags := PacketType(first>>4), first&0x0F
 	if v == 0 && t != TypeConnect {

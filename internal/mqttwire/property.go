@@ -69,7 +69,7 @@ const (
 		HasResponseInfo | HasServerReference | HasAuthMethod | HasAuthData
 	// forwardable properties travel with the message to every receiver,
 	// unaltered and, for user properties, in order [MQTT-3.3.2-4],
-	// [MQTT-3.3.2-15] to [MQTT-3.3.2-18], [MQTT-3.3.2-20].
+	// [MQTT-3.3.2-15], [MQTT-3.3.2-16], [MQTT-3.3.2-17], [MQTT-3.3.2-18], [MQTT-3.3.2-20].
 	forwardable           = HasPayloadFormat | HasContentType | HasResponseTopic | HasCorrelationData | HasUser
 	publishProperties     = forwardable | HasMessageExpiry | HasTopicAlias | HasSubscriptionID
 	willProperties        = forwardable | HasMessageExpiry | HasWillDelay

@@ -12,7 +12,7 @@ func TestPublishBothWays(t *testing.T) {
 	user := bytes.Join([][]byte{prop(38, str("b"), str("1")), prop(38, str("a"), str("")), prop(38, str("b"), str("1"))}, nil)
 	ids := append(prop(11, raw(1)), prop(11, raw(0xFF, 0xFF, 0xFF, 0x7F))...)
 	testBothWays(t, []acceptance{
-		{"QoS 0 has no packet identifier [MQTT-2.2.1-2]", V311, pkt(0x30, str("a/b"), []byte("hi")),
+		{"QoS 0 has no packet identifier [MQTT311-2.3.1-5]", V311, pkt(0x30, str("a/b"), []byte("hi")),
 			&Publish{Topic: []byte("a/b"), Payload: []byte("hi")}},
 		{"QoS 1, retained, sent again", V311, pkt(0x3B, str("a"), raw(0xFF, 0xFF), []byte("hi")),
 			&Publish{Dup: true, Retain: true, QoS: 1, PacketID: 65_535, Topic: []byte("a"), Payload: []byte("hi")}},
@@ -55,17 +55,17 @@ func TestPublishRefused(t *testing.T) {
 	both("empty body", MalformedPacket, "ends early", 0x30)
 	both("half a topic length", MalformedPacket, "ends early", 0x30, raw(0))
 	both("topic longer than the packet", MalformedPacket, "ends early", 0x30, raw(0, 9, 'a'))
-	both("wildcard + in the topic [MQTT-3.3.2-2]", TopicNameInvalid, "[MQTT-3.3.2-2]", 0x30, str("a/+"), raw(0))
-	both("wildcard # in a long topic [MQTT-3.3.2-2]", TopicNameInvalid, "[MQTT-3.3.2-2]", 0x30, str("plant/7/line/#/alarm"), raw(0))
-	both("empty topic [MQTT-4.7.3-1]", ProtocolViolation, "[MQTT-4.7.3-1]", 0x30, str(""), raw(0))
-	both("packet identifier 0 [MQTT-2.2.1-3]", ProtocolViolation, "[MQTT-2.2.1-3]", 0x32, str("a"), raw(0, 0, 0))
+	both("wildcard + in the topic [MQTT-3.3.2-2] [MQTT311-3.3.2-2]", TopicNameInvalid, "[MQTT-3.3.2-2]", 0x30, str("a/+"), raw(0))
+	both("wildcard # in a long topic [MQTT-4.7.0-1] [MQTT311-4.7.1-1]", TopicNameInvalid, "[MQTT-3.3.2-2]", 0x30, str("plant/7/line/#/alarm"), raw(0))
+	both("empty topic [MQTT-4.7.3-1] [MQTT311-4.7.3-1]", ProtocolViolation, "[MQTT-4.7.3-1]", 0x30, str(""), raw(0))
+	both("packet identifier 0 [MQTT-2.2.1-3] [MQTT311-2.3.1-1]", ProtocolViolation, "[MQTT-2.2.1-3]", 0x32, str("a"), raw(0, 0, 0))
 	both("half a packet identifier", MalformedPacket, "ends early", 0x32, str("a"), raw(1))
 	both("topic with an overlong form of /", MalformedPacket, "not well-formed", 0x30, str("a\xC0\xAF"), raw(0))
 	cases = append(cases,
-		refusal{"empty topic and nothing more [MQTT-4.7.3-1]", V311, pkt(0x30, str("")), ProtocolViolation, "[MQTT-4.7.3-1]"},
-		refusal{"topic with U+0000 [MQTT-1.5.3-2]", V311, pkt(0x30, str("a\x00")), MalformedPacket, "[MQTT-1.5.3-2]"},
+		refusal{"empty topic and nothing more [MQTT311-4.7.3-1]", V311, pkt(0x30, str("")), ProtocolViolation, "[MQTT-4.7.3-1]"},
+		refusal{"topic with U+0000 [MQTT311-1.5.3-2]", V311, pkt(0x30, str("a\x00")), MalformedPacket, "[MQTT311-1.5.3-2]"},
 		refusal{"topic with U+0000 [MQTT-1.5.4-2]", V5, pkt(0x30, str("a\x00"), props()), MalformedPacket, "[MQTT-1.5.4-2]"},
-		refusal{"topic with a surrogate [MQTT-1.5.3-1]", V311, pkt(0x30, str("\xED\xBF\xBF")), MalformedPacket, "[MQTT-1.5.3-1]"},
+		refusal{"topic with a surrogate [MQTT311-1.5.3-1]", V311, pkt(0x30, str("\xED\xBF\xBF")), MalformedPacket, "[MQTT311-1.5.3-1]"},
 		refusal{"topic with a surrogate [MQTT-1.5.4-1]", V5, pkt(0x30, str("\xED\xA0\x80"), props()), MalformedPacket, "[MQTT-1.5.4-1]"},
 		refusal{"no property length", V5, pkt(0x30, str("a")), MalformedPacket, "ends early"},
 		refusal{"property length beyond the packet", V5, pkt(0x30, str("a"), raw(5, 1, 1)), MalformedPacket, "exceeds"},

@@ -28,7 +28,7 @@ func (b *body) reasonCodes(dst []ReasonCode, t PacketType) []ReasonCode {
 	}
 	for _, c := range b.rest {
 		code := ReasonCode(c)
-		// 3.1.1 knows 0, 1, 2 and 0x80 only [MQTT-3.9.3-2].
+		// 3.1.1 knows 0, 1, 2 and 0x80 only [MQTT311-3.9.3-2].
 		if !code.allowedIn(t) || b.version != V5 && code > UnspecifiedError {
 			b.fail(errReasonCode) // [MQTT-3.9.3-2] [MQTT-3.11.3-2]
 			return dst[:0]

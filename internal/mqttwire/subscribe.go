@@ -53,7 +53,7 @@ func DecodeSubscribe(f Frame, v Version, s *Subscribe) error {
 	s.PacketID = b.packetID()
 	b.properties(&s.Props, subscribeProperties, HasUser)
 	if b.err == nil && len(b.rest) == 0 {
-		b.fail(violation("SUBSCRIBE without a topic filter [MQTT-3.8.3-2]")) // [MQTT-3.8.3-3] of 3.1.1
+		b.fail(violation("SUBSCRIBE without a topic filter [MQTT-3.8.3-2]")) // [MQTT311-3.8.3-3]
 	}
 	for len(b.rest) != 0 {
 		sub := Subscription{Filter: b.string()} // [MQTT-3.8.3-1]
@@ -74,11 +74,11 @@ func (s *Subscription) setOptions(options byte, v Version) error {
 		reserved = optionsReserved311
 	}
 	if options&reserved != 0 {
-		return malformed("reserved subscription option is set [MQTT-3.8.3-5]") // [MQTT-3-8.3-4] of 3.1.1
+		return malformed("reserved subscription option is set [MQTT-3.8.3-5]") // [MQTT311-3.8.3-4]
 	}
 	s.QoS = options & 3
 	if s.QoS == 3 {
-		return malformed("subscription with QoS 3 [MQTT-3.8.3-5]") // [MQTT-3-8.3-4] of 3.1.1
+		return malformed("subscription with QoS 3") // [MQTT311-3.8.3-4]
 	}
 	s.NoLocal = options&optionNoLocal != 0
 	s.RetainAsPublished = options&optionRetainAsPublished != 0

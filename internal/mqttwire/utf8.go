@@ -86,10 +86,10 @@ func textError(faults textFaults, v Version) error {
 	case faults&illFormed != 0 && v == V5:
 		return malformed("string is not well-formed UTF-8 [MQTT-1.5.4-1]")
 	case faults&illFormed != 0:
-		return malformed("string is not well-formed UTF-8 [MQTT-1.5.3-1]")
+		return malformed("string is not well-formed UTF-8 [MQTT311-1.5.3-1]")
 	case v == V5:
 		return malformed("string contains U+0000 [MQTT-1.5.4-2]")
 	default:
-		return malformed("string contains U+0000 [MQTT-1.5.3-2]")
+		return malformed("string contains U+0000 [MQTT311-1.5.3-2]")
 	}
 }

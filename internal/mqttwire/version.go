@@ -43,7 +43,7 @@ func (e *UnsupportedVersionError) Error() string {
 func (e *UnsupportedVersionError) Unwrap() error { return UnsupportedProtocolVersion }
 
 // AnswerIn is the version whose CONNACK the refused client can be expected to
-// read: return code 1 in the form of 3.1 and 3.1.1 [MQTT-3.1.2-2 of 3.1.1],
+// read: return code 1 in the form of 3.1 and 3.1.1 [MQTT311-3.1.2-2],
 // reason code 0x84 in the form of 5 for levels that came later.
 //
 // Bridges of one widespread broker announce themselves by setting the top bit

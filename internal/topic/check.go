@@ -25,7 +25,7 @@ var (
 	ErrTooManyLevels = fmt.Errorf("topic has more than %d levels", MaxLevels)
 	ErrNul           = errors.New("topic contains U+0000")                                  // [MQTT-4.7.3-2]
 	ErrNotUTF8       = errors.New("topic is not valid UTF-8")                               // [MQTT-1.5.4-1]
-	ErrWildcard      = errors.New("topic name contains a wildcard")                         // [MQTT-4.7.1-1], [MQTT-3.3.2-2]
+	ErrWildcard      = errors.New("topic name contains a wildcard")                         // [MQTT-4.7.0-1], [MQTT-3.3.2-2]
 	ErrHashNotLast   = errors.New("'#' in a topic filter is not its whole last level")      // [MQTT-4.7.1-1]
 	ErrPlusNotAlone  = errors.New("'+' in a topic filter does not fill its whole level")    // [MQTT-4.7.1-2]
 	ErrNoShareName   = errors.New("shared subscription has no share name")                  // [MQTT-4.8.2-1]
