@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"emanet/internal/auth"
 	"emanet/internal/mailbox"
 	"emanet/internal/store"
 	"emanet/internal/topic"
@@ -21,13 +22,14 @@ import (
 
 // Options are limits and policies. Zero values mean no bound.
 type Options struct {
-	MaxQueued    uint64 // entries that wait for one session
-	MaxBytes     int64  // memory of what waits for a session that is not durable
-	RejectNew    bool   // above it refuse the publish instead of dropping the oldest
-	MaxRetained  int    // retained messages
-	MaxSubs      int    // subscriptions of one session
-	MemoryBudget int64  // bytes of waiting messages in memory before they are left to the disk
-	UnsentMax    int64  // bytes handed to a connection and not yet written
+	MaxQueued    uint64      // entries that wait for one session
+	MaxBytes     int64       // memory of what waits for a session that is not durable
+	RejectNew    bool        // above it refuse the publish instead of dropping the oldest
+	MaxRetained  int         // retained messages
+	MaxSubs      int         // subscriptions of one session
+	MemoryBudget int64       // bytes of waiting messages in memory before they are left to the disk
+	UnsentMax    int64       // bytes handed to a connection and not yet written
+	Users        *auth.Users // nil: there are none
 	Logger       *slog.Logger
 	WallClock    func() time.Time // for tests; default time.Now
 
@@ -50,6 +52,7 @@ type Broker struct {
 	// announced counts those of retained that are the broker's own.
 	announced atomic.Int64
 	sessions  registry
+	adopted   atomic.Uint64 // rises when a session gets another user
 	due       *deadlines
 	counters  Counters
 	found     Found
@@ -79,6 +82,8 @@ type Counters struct {
 	Published      atomic.Uint64 // publishes taken in
 	Refused        atomic.Uint64 // publishes refused by a bound
 	Unmatched      atomic.Uint64 // publishes nobody had subscribed to
+	Denied         atomic.Uint64 // publishes that their client had no right to
+	Unreadable     atomic.Uint64 // recipients a message was kept from, for want of the right to read it
 	Queued         atomic.Uint64 // entries put into mailboxes
 	Live           atomic.Uint64 // messages handed to connections without a mailbox
 	Dropped        [mailbox.Reasons]atomic.Uint64

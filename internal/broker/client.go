@@ -46,6 +46,7 @@ type Client struct {
 // Connect is what a connection wants.
 type Connect struct {
 	ClientID   string
+	User       string // "" for a client without
 	CleanStart bool
 	// Expiry is how many seconds the session outlives the connection: 0 ends it with it, Never keeps it.
 	Expiry uint32
@@ -69,7 +70,7 @@ type Attached struct {
 func (b *Broker) Attach(want Connect) (Attached, error) {
 	a := attaching{want: &want}
 	if want.Will != nil {
-		a.will = want.Will.record() // before the lock: its size is known only when it is encoded
+		a.will = want.Will.record(want.User) // before the lock: its size is known only when it is encoded
 	}
 	for {
 		batch, err := b.control(a.size())
@@ -77,6 +78,12 @@ func (b *Broker) Attach(want Connect) (Attached, error) {
 			return Attached{}, err
 		}
 		old := b.sessions.byID[want.ClientID]
+		if old != nil {
+			if err := old.claim(&want); err != nil {
+				batch.Abort()
+				return Attached{}, err
+			}
+		}
 		if w := old.dueBy(&want); w != nil {
 			batch.Abort()
 			if err := a.publishFirst(old, w); err != nil {
@@ -201,6 +208,7 @@ func (b *Broker) create(batch *store.Batch, want *Connect) *Session {
 // resume makes a.client the session's connection.
 func (s *Session) resume(batch *store.Batch, a *attaching) {
 	s.client, s.expiry = a.client, a.want.Expiry
+	s.own(a.want.User)
 	// If this connection ends by a crash, so many entries from the front count as sent: see sessionRecord.
 	s.sent.First, s.sent.Before = max(s.sent.First, a.want.Window), 0
 	s.broker.due.clear(&s.expiryAt)

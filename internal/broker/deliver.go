@@ -72,6 +72,9 @@ func (u *burst) touch(s *Session) {
 // connection. They are noted in u, to be woken.
 func (b *Broker) deliver(m *message.Message, r *route, u *burst) Outcome {
 	u.published++
+	if r.unreadable > 0 {
+		b.counters.Unreadable.Add(r.unreadable)
+	}
 	if len(r.targets) == 0 {
 		u.unmatched++
 	}

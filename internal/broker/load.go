@@ -122,6 +122,7 @@ func (l *loader) session(id string, r sessionRecord, state store.MailboxState) *
 		s.receive(packetID, 0)
 	}
 	s.expiresAt, s.willDueAt = r.ExpiresAt, r.WillAt
+	s.rights.Store(&heldRights{user: r.User})
 	return s
 }
 
@@ -154,6 +155,7 @@ func (l *loader) loadWills() error {
 		s := l.broker.sessions.byID[id]
 		if s == nil {
 			s = l.broker.newSession(id, false)
+			s.rights.Store(&heldRights{user: r.User})
 			s.mailbox = mailbox.New(l.broker.store, s, 0, l.broker.policy(false))
 			l.broker.sessions.add(s)
 		}

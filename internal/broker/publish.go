@@ -21,6 +21,8 @@ type Outcome struct {
 	Duplicate bool
 	// Refused: a bound turned it away, whole; the publisher may be told to try later.
 	Refused bool
+	// Denied: the client may not write the topic.
+	Denied bool
 }
 
 // Publish takes in a message from c's client; m.Topic is set here. packetID is that of a QoS 2 publish,
@@ -36,19 +38,11 @@ func (c *Client) Publish(name []byte, m *message.Message, packetID uint16) (Outc
 	if c.displaced.Load() { // sooner than the lock would tell: nothing of a loser takes effect
 		return Outcome{}, ErrGone
 	}
+	if r.denied {
+		return c.deny(m.QoS, packetID)
+	}
 	if !r.durableFor(m.QoS) && !m.Retain && !remember {
-		if m.QoS == 2 && c.duplicate(packetID) {
-			return Outcome{LSN: s.received[packetID], Duplicate: true}, nil
-		}
-		if c.broker.refuses(nil, m, r) {
-			c.broker.counters.Refused.Add(1)
-			return Outcome{Refused: true}, nil
-		}
-		out := c.deliver(m, r)
-		if m.QoS == 2 {
-			s.receive(packetID, 0)
-		}
-		return out, nil
+		return c.pass(m, r, packetID), nil
 	}
 	b, err := c.begin(m, r)
 	if err != nil {
@@ -57,6 +51,10 @@ func (c *Client) Publish(name []byte, m *message.Message, packetID uint16) (Outc
 	if s.client != c {
 		b.Abort()
 		return Outcome{}, ErrGone
+	}
+	if r.denied { // since a moment ago
+		b.Abort()
+		return c.deny(m.QoS, packetID)
 	}
 	if m.QoS == 2 && c.duplicate(packetID) {
 		lsn := s.received[packetID] // may not be on disk yet
@@ -98,6 +96,22 @@ func (c *Client) Publish(name []byte, m *message.Message, packetID uint16) (Outc
 	return out, nil
 }
 
+// pass hands over a message of which nothing goes to disk.
+func (c *Client) pass(m *message.Message, r *route, packetID uint16) Outcome {
+	if m.QoS == 2 && c.duplicate(packetID) {
+		return Outcome{LSN: c.session.received[packetID], Duplicate: true}
+	}
+	if c.broker.refuses(nil, m, r) {
+		c.broker.counters.Refused.Add(1)
+		return Outcome{Refused: true}
+	}
+	out := c.deliver(m, r)
+	if m.QoS == 2 {
+		c.session.receive(packetID, 0)
+	}
+	return out
+}
+
 // begin takes the append lock for a publish. Topology may change before the lock is ours: then the route
 // is matched again, and when it has grown, so is the room asked for.
 func (c *Client) begin(m *message.Message, r *route) (*store.Batch, error) {
@@ -107,7 +121,7 @@ func (c *Client) begin(m *message.Message, r *route) (*store.Batch, error) {
 		if err != nil {
 			return nil, err
 		}
-		if r.version == c.broker.subs.Version() {
+		if r.version == c.broker.version() {
 			return b, nil
 		}
 		c.broker.match(r, c.session)
@@ -201,7 +215,7 @@ func (b *Broker) publishOwn(m *message.Message, class store.Class, alsoSize int,
 		if err != nil {
 			return out, false, fmt.Errorf("publish to %.100q: %w", m.Topic, err)
 		}
-		if r.version != b.subs.Version() {
+		if r.version != b.version() {
 			batch.Abort()
 			continue
 		}

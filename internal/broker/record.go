@@ -28,6 +28,7 @@ type sessionRecord struct {
 	Before    uint64 `json:"before,omitempty"`
 	ExpiresAt int64  `json:"expires_at,omitempty"` // Unix ms, while detached
 	WillAt    int64  `json:"will_at,omitempty"`    // when its will is due, Unix ms, while detached
+	User      string `json:"user,omitempty"`       // whose it is
 }
 
 // subRecord is one subscription of a persistent session.
@@ -53,6 +54,7 @@ type willRecord struct {
 	Delay   uint32 `json:"delay,omitempty"` // seconds
 	Topic   string `json:"topic"`           // for readers; Message is what counts
 	Message []byte `json:"message"`         // stored form
+	User    string `json:"user,omitempty"`  // whose it is
 	Expiry  uint32 `json:"message_expiry,omitempty"`
 }
 
@@ -70,8 +72,8 @@ func mustJSON(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-func (w *Will) record() []byte {
-	return mustJSON(&willRecord{Delay: w.Delay, Topic: w.Message.Topic, Message: w.Message.Append(nil), Expiry: w.Expiry})
+func (w *Will) record(user string) []byte {
+	return mustJSON(&willRecord{Delay: w.Delay, Topic: w.Message.Topic, Message: w.Message.Append(nil), Expiry: w.Expiry, User: user})
 }
 
 func (s *Subscription) record(client string) []byte {

@@ -21,6 +21,9 @@ type route struct {
 	targets []target
 	durable bool // some target takes QoS >= 1 into a mailbox on disk
 	live    bool // some target takes QoS >= 1 without disk
+	denied  bool // the publisher may not write the topic: there are no targets
+	// unreadable counts sessions that have subscribed and may not read the topic.
+	unreadable uint64
 	// entriesSize bounds what the entries of all targets take in a batch, with what they push out.
 	entriesSize int
 }
@@ -32,7 +35,7 @@ const routesMax = 256
 // The topic's string is the cache's: a connection that repeats a topic allocates it once.
 func (c *Client) route(name []byte) *route {
 	r := c.routes[string(name)]
-	if r != nil && r.version == c.broker.subs.Version() {
+	if r != nil && r.version == c.broker.version() {
 		return r
 	}
 	if r == nil {
@@ -49,9 +52,15 @@ func (c *Client) route(name []byte) *route {
 // match fills r anew. publisher is who no-local subscriptions do not want to hear; nil for the broker itself.
 func (b *Broker) match(r *route, publisher *Session) {
 	var found []topic.Subscription[*Session, *Subscription]
+	rights := b.rightsVersion() // before they are asked
 	found, r.version = b.subs.Match(found, r.topic)
+	r.version += rights
 	// New slices each time: a publish under way may still use the old ones.
 	r.targets, r.durable, r.live, r.entriesSize = make([]target, 0, len(found)), false, false, 0
+	r.unreadable = 0
+	if r.denied = publisher != nil && !publisher.rightsNow().MayWrite(r.topic); r.denied {
+		return
+	}
 	var at map[*Session]int
 	if len(found) > 16 {
 		at = make(map[*Session]int, len(found))
@@ -59,6 +68,10 @@ func (b *Broker) match(r *route, publisher *Session) {
 	for i := range found {
 		s, sub := found[i].Key, found[i].Value
 		if sub.NoLocal && s == publisher { // [MQTT-3.8.3-3]
+			continue
+		}
+		if !s.rightsNow().MayRead(r.topic) {
+			r.unreadable++
 			continue
 		}
 		r.add(s, sub, at)

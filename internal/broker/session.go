@@ -37,6 +37,7 @@ type Session struct {
 	willAt   deadline
 	sweepAt  deadline
 
+	rights atomic.Pointer[heldRights] // of its user; never nil
 	// live takes QoS 0 deliveries; nil while detached. Read by every publisher, without a lock.
 	live atomic.Pointer[Client]
 	// dirty: some publisher will wake it before long.
@@ -70,6 +71,7 @@ const (
 
 func (b *Broker) newSession(clientID string, durable bool) *Session {
 	s := &Session{broker: b, clientID: clientID, durable: durable, subs: make(map[string]*Subscription)}
+	s.rights.Store(&heldRights{})
 	s.expiryAt.run = s.expire
 	s.willAt.run = s.willDue
 	s.sweepAt.run = s.sweep
@@ -91,14 +93,14 @@ func (b *Broker) policy(durable bool) mailbox.Policy {
 func (s *Session) put(b *store.Batch) {
 	r := sessionRecord{
 		Mailbox: s.mailbox.ID(), Expiry: s.expiry, Attached: s.client != nil,
-		Sent: s.sent.High, Window: s.sent.First, Before: s.sent.Before, ExpiresAt: s.expiresAt, WillAt: s.willDueAt,
+		Sent: s.sent.High, Window: s.sent.First, Before: s.sent.Before, ExpiresAt: s.expiresAt, WillAt: s.willDueAt, User: s.user(),
 	}
 	b.Put(kindSession, s.clientID, mustJSON(&r))
 }
 
 // recordSize bounds what a session's own records take in a batch, all of an older session's deletion
 // included; a will comes on top.
-func recordSize(clientID string) int { return 8*(store.SizeRecord+len(clientID)) + 512 }
+func recordSize(clientID string) int { return 8*(store.SizeRecord+len(clientID)) + 512 + sizeUser }
 
 // drop removes the session from memory and disk. Its will, if it is to be sent, is the caller's business
 // before.

@@ -210,7 +210,7 @@ func (c *Client) peekWalk(limit int) (*walk, chunk, error) {
 	w := s.walks[0]
 	next := chunk{after: w.cursor}
 	b.Abort()
-	bytes, now := 0, c.broker.Now()
+	bytes, now, rights := 0, c.broker.Now(), s.rightsNow()
 	for range retainedChunk {
 		if len(next.values) == limit || bytes >= batchAim || next.end {
 			break
@@ -226,6 +226,11 @@ func (c *Client) peekWalk(limit int) (*walk, chunk, error) {
 		queued := min(v.message.QoS, w.sub.QoS) > 0
 		// At QoS 0 news may have come while the session was away, and then nobody kept it.
 		if v.message.Expired(now) || w.isNews(v) && (queued || !s.durable) {
+			next.values = next.values[:n]
+			continue
+		}
+		if !rights.MayRead(next.values[n].Name) {
+			c.broker.counters.Unreadable.Add(1)
 			next.values = next.values[:n]
 			continue
 		}

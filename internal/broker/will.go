@@ -49,6 +49,9 @@ func (s *Session) sendWill(w *Will) error {
 // too large for the store once it has met its recipients: nobody is there to be told.
 func (s *Session) publishWill(w *Will, class store.Class, alsoSize int, also func(*store.Batch) bool) (store.LSN, error) {
 	br := s.broker
+	if !s.mayStill(w) {
+		return s.giveUpWill(alsoSize, also, errWillDenied.Error())
+	}
 	m := *w.Message
 	m.ReceivedAt = br.Now()
 	if w.Expiry > 0 {

@@ -1,0 +1,66 @@
+// Package auth says who may log in and what each user may do: users and topic
+// rules from emanet's own TOML file and from mosquitto's password and ACL
+// files, checked as mosquitto checks them. It knows no protocol: servers ask
+// it for a login and for the Rights that follow.
+package auth
+
+import (
+	"strings"
+
+	"emanet/internal/topic"
+)
+
+// access is what a rule allows. A rule that allows nothing denies.
+type access uint8
+
+const (
+	deny      access = 0
+	read      access = 1
+	write     access = 2
+	readwrite access = read | write
+)
+
+// accessWords are the words of mosquitto's ACL file, which the TOML file shares.
+var accessWords = map[string]access{"read": read, "write": write, "readwrite": readwrite, "deny": deny}
+
+// rule is one line of an ACL: filter is a topic filter, or, in a pattern, what
+// becomes one when %u and %c are replaced.
+type rule struct {
+	filter string
+	access access
+}
+
+// rules are in order of precedence: what denies comes first, so that it wins
+// over what allows, wherever it stands in its file.
+type rules []rule
+
+func (rs rules) with(r rule) rules {
+	if r.access != deny {
+		return append(rs, r)
+	}
+	return append(rules{r}, rs...)
+}
+
+// decide looks for the first rule about the topic that denies, or allows what is wanted.
+func (rs rules) decide(name string, want access) (allowed, decided bool) {
+	for i := range rs {
+		r := &rs[i]
+		if r.access != deny && r.access&want == 0 || !topic.Match(r.filter, name) {
+			continue
+		}
+		return r.access != deny, true
+	}
+	return false, false
+}
+
+// usesUser tells whether a pattern speaks of the user, so that it says nothing to clients without one.
+func (r *rule) usesUser() bool { return strings.Contains(r.filter, "%u") }
+
+// fill replaces %u and %c.
+func (r *rule) fill(user, client string) rule {
+	if !strings.Contains(r.filter, "%") {
+		return *r
+	}
+	// One pass: what a name contains is not replaced again.
+	return rule{strings.NewReplacer("%c", client, "%u", user).Replace(r.filter), r.access}
+}

@@ -1,0 +1,79 @@
+package auth
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Users is who may log in and what each may do, as the files say now. A nil
+// *Users is a broker without users: everybody may do everything, and nobody has
+// a name. Its methods may be called from many goroutines.
+type Users struct {
+	files Files
+
+	reloading sync.Mutex
+	now       atomic.Pointer[roster]
+	version   atomic.Uint64
+}
+
+// roster is what the files said at one time. It does not change, but for what
+// its users have proven (user.proven).
+type roster struct {
+	users    map[string]*user
+	topics   map[string]rules // by user; of users by certificate as well
+	nobodys  rules            // of clients without a user name
+	patterns rules
+	acl      bool // some file has rules: what none allows is denied
+}
+
+// user is one who can log in by a password.
+type user struct {
+	name     string
+	verifier verifier
+	tags     []string
+	vhosts   []VHost
+	// proven is the keyed hash of the password that was found right (login.go).
+	proven atomic.Pointer[[32]byte]
+}
+
+// Version rises with every change of rights and is never zero in a broker with users.
+func (u *Users) Version() uint64 {
+	if u == nil {
+		return 0
+	}
+	return u.version.Load()
+}
+
+// Exists tells whether somebody of that name may still come. Where certificates
+// give names, nobody knows whom they have been given to, and everybody may.
+func (u *Users) Exists(name string) bool { return u.now.Load().exists(name, u.files.Certificates) }
+
+func (r *roster) exists(name string, certificates bool) bool {
+	return certificates || r.users[name] != nil
+}
+
+// Rights gives what a client may do: user is empty for one without a user name.
+// nil is everything. A user who no longer exists has no rights.
+func (u *Users) Rights(user, client string) *Rights {
+	if u == nil {
+		return nil
+	}
+	r := u.now.Load()
+	switch {
+	case user != "" && !r.exists(user, u.files.Certificates):
+		return &Rights{}
+	case !r.acl:
+		return nil
+	case user == "":
+		return newRights(r.nobodys, r.patterns, "", client)
+	}
+	return newRights(r.topics[user], r.patterns, user, client)
+}
+
+// VHost is what a user may do in an AMQP virtual host, as in RabbitMQ: names
+// that match a regular expression may be configured, written, read. It is
+// checked and kept; nothing speaks AMQP yet.
+type VHost struct {
+	Name                   string
+	Configure, Write, Read string
+}
