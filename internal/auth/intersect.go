@@ -22,7 +22,8 @@ func intersect(a, b string) (string, bool) {
 		case i < len(bs) && bs[i] == "#":
 			return joined(both, as[min(i, len(as)):])
 		case i >= len(as) || i >= len(bs):
-			return strings.Join(both, "/"), len(as) == len(bs)
+			name := strings.Join(both, "/")
+			return name, len(as) == len(bs) && name != ""
 		case as[i] == "+":
 			both = append(both, bs[i])
 		case bs[i] == "+" || as[i] == bs[i]:
@@ -34,9 +35,11 @@ func intersect(a, b string) (string, bool) {
 }
 
 // joined is a filter that both filters agree on up to the '#' of one of them,
-// and of which the rest is the other's. '#' stands for no level at all as well.
+// and of which the rest is the other's. '#' stands for no level at all as well;
+// what is left then may be empty, which is no topic.
 func joined(both, rest []string) (string, bool) {
-	return strings.Join(append(both, rest...), "/"), true
+	filter := strings.Join(append(both, rest...), "/")
+	return filter, filter != ""
 }
 
 func hides(level string) bool  { return strings.HasPrefix(level, "$") }
@@ -51,15 +54,15 @@ const nobodys = "\x00"
 // up to one more than the longest of the others has levels, from where on only
 // a '#' of theirs can match, and matches all.
 func isOutside(filter string, others []string) bool {
-	var close []string
+	var near []string
 	longest := 0
 	for _, other := range others {
 		if _, both := intersect(filter, other); both {
-			close = append(close, other)
+			near = append(near, other)
 			longest = max(longest, strings.Count(other, "/")+1)
 		}
 	}
-	if len(close) == 0 {
+	if len(near) == 0 {
 		return true
 	}
 	example := strings.Split(filter, "/")
@@ -73,7 +76,7 @@ func isOutside(filter string, others []string) bool {
 		}
 	}
 	for {
-		if len(example) > 0 && !matchesAny(close, strings.Join(example, "/")) {
+		if name := strings.Join(example, "/"); name != "" && !matchesAny(near, name) {
 			return true
 		}
 		if !open || len(example) > longest || len(example) >= topic.MaxLevels {
