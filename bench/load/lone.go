@@ -3,6 +3,7 @@ package load
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"runtime"
@@ -58,8 +59,11 @@ func (l *Lone) Run(count int) ([]time.Duration, error) {
 			if err == syscall.EINTR {
 				continue
 			}
-			if err != nil || n == 0 {
-				return nil, fmt.Errorf("waiting for PUBACK %d: %v", l.id, err)
+			if err == nil && n == 0 {
+				err = io.EOF
+			}
+			if err != nil {
+				return nil, fmt.Errorf("waiting for PUBACK %d: %w", l.id, err)
 			}
 			have += n
 		}

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"sync/atomic"
@@ -26,8 +27,16 @@ func Count(c net.Conn, topic string, payload int, received *atomic.Int64) {
 	}
 }
 
-// Consume reads messages at QoS 1 and acknowledges all that one read has brought in one write. It ends with the
-// connection, or with an error when something else than a message comes.
+// unlessClosed is nil for the end of a connection that this side has closed.
+func unlessClosed(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return fmt.Errorf("subscriber: %w", err)
+}
+
+// Consume reads messages at QoS 1 and acknowledges all that one read has brought in one write. It returns nil when
+// this side closes the connection, and an error when the broker does or when something else than a message comes.
 func Consume(c net.Conn, received *atomic.Int64) error {
 	buf := make([]byte, 256<<10)
 	acks := make([]byte, 0, 16<<10)
@@ -35,7 +44,7 @@ func Consume(c net.Conn, received *atomic.Int64) error {
 	for {
 		n, err := c.Read(buf[kept:])
 		if err != nil {
-			return nil
+			return unlessClosed(err)
 		}
 		have := buf[:kept+n]
 		acks = acks[:0]
@@ -53,7 +62,7 @@ func Consume(c net.Conn, received *atomic.Int64) error {
 		kept = copy(buf, have)
 		if len(acks) > 0 {
 			if _, err := c.Write(acks); err != nil {
-				return nil
+				return unlessClosed(err)
 			}
 			received.Add(int64(len(acks) / 4))
 		}

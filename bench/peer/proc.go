@@ -20,15 +20,15 @@ func (b *Broker) CPU() (time.Duration, error) {
 	}
 	// The command in parentheses may hold spaces; utime and stime are the 14th and 15th field of the line.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	var ticks time.Duration
+	var ticks int64
 	for _, field := range fields[11:13] {
 		n, err := strconv.ParseInt(string(field), 10, 64)
 		if err != nil {
 			return 0, err
 		}
-		ticks += time.Duration(n)
+		ticks += n
 	}
-	return ticks * clockTick, nil
+	return time.Duration(ticks) * clockTick, nil
 }
 
 // Memory is the resident memory now and at its highest, in bytes.

@@ -136,7 +136,11 @@ func (p *process) waitReady() error {
 		}
 		select {
 		case <-p.done:
-			return fmt.Errorf("the broker ended while starting (%v); its log:\n%s", p.err, tail(p.log()))
+			how := p.err
+			if how == nil {
+				how = errors.New("exit code 0")
+			}
+			return fmt.Errorf("the broker ended while starting: %w; its log:\n%s", how, tail(p.log()))
 		case <-deadline:
 			return fmt.Errorf("the broker is not ready after %v; its log:\n%s", startupPatience, tail(p.log()))
 		case <-tick.C:
