@@ -19,6 +19,8 @@ type Connect struct {
 	KeepAlive uint16
 	Props     Props
 	Will      *Will
+	// User and Password are sent when they are not empty.
+	User, Password string
 }
 
 // Bytes spells the CONNECT packet.
@@ -37,6 +39,12 @@ func (c Connect) Bytes() []byte {
 			flags |= 32
 		}
 	}
+	if c.User != "" {
+		flags |= 128
+	}
+	if c.Password != "" {
+		flags |= 64
+	}
 	b := append(str(nil, name), c.Version, flags)
 	b = binary.BigEndian.AppendUint16(b, c.KeepAlive)
 	if c.Version == 5 {
@@ -48,6 +56,12 @@ func (c Connect) Bytes() []byte {
 			b = c.Will.Props.append(b)
 		}
 		b = str(str(b, c.Will.Topic), c.Will.Payload)
+	}
+	if c.User != "" {
+		b = str(b, c.User)
+	}
+	if c.Password != "" {
+		b = str(b, c.Password)
 	}
 	return Frame(CONNECT<<4, b)
 }
