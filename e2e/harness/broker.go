@@ -9,6 +9,7 @@ package harness
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -257,6 +258,21 @@ func (b *Broker) Healthy() (int, error) {
 	}
 	res.Body.Close()
 	return res.StatusCode, nil
+}
+
+// Health is what /healthz of a running broker answers, text and all.
+func (b *Broker) Health() (int, string) {
+	b.t.Helper()
+	res, err := http.Get(b.URL("/healthz"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return res.StatusCode, string(text)
 }
 
 var names atomic.Int64

@@ -57,14 +57,17 @@ func (s *httpServer) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// serveHealth answers 200 while all is well, else 503 and the reasons.
+// serveHealth answers 200 while all is well, else 503 and the reasons. Warnings
+// follow in lines of their own.
 func (h *Health) serveHealth(w http.ResponseWriter, _ *http.Request) {
-	alarms := h.Alarms()
-	if len(alarms) == 0 {
-		answer(w, http.StatusOK, "ok")
-		return
+	code, lines := http.StatusOK, []string{"ok"}
+	if alarms := h.Alarms(); len(alarms) > 0 {
+		code, lines = http.StatusServiceUnavailable, alarms
 	}
-	answer(w, http.StatusServiceUnavailable, strings.Join(alarms, "\n"))
+	for _, warning := range h.Warnings() {
+		lines = append(lines, "warning: "+warning)
+	}
+	answer(w, code, strings.Join(lines, "\n"))
 }
 
 // serveReady answers 200 while every listener accepts, else 503 and the phase.

@@ -39,6 +39,25 @@ func TestHealthIsRedWithItsReasonsUntilEveryAlarmIsCleared(t *testing.T) {
 	}
 }
 
+func TestAWarningIsToldAndLeavesHealthGreen(t *testing.T) {
+	t.Parallel()
+	host := testHost(io.Discard)
+	host.Health.Warn("users", "line 3")
+	if code, body := get(t, host, http.MethodGet, "/healthz"); code != http.StatusOK || body != "ok\nwarning: users: line 3\n" {
+		t.Errorf("a warning: %d %q", code, body)
+	}
+	host.Health.Raise("store", "disk full")
+	if code, body := get(t, host, http.MethodGet, "/healthz"); code != http.StatusServiceUnavailable ||
+		body != "store: disk full\nwarning: users: line 3\n" {
+		t.Errorf("a warning beside an alarm: %d %q", code, body)
+	}
+	host.Health.Clear("store")
+	host.Health.Clear("users")
+	if code, body := get(t, host, http.MethodGet, "/healthz"); code != http.StatusOK || body != "ok\n" {
+		t.Errorf("cleared: %d %q", code, body)
+	}
+}
+
 func TestReadyOnlyBetweenStartAndStop(t *testing.T) {
 	t.Parallel()
 	host := testHost(io.Discard)

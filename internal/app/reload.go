@@ -27,7 +27,7 @@ type reloadHook struct {
 }
 
 // OnReload has hook called at each SIGHUP, after the hooks that were there before. It reads again what name stands
-// for. An error keeps the old state, is logged, and raises an alarm of that name, which the next success clears.
+// for. An error keeps the old state, is logged, and warns in /healthz under that name until the next success.
 // Hooks run one after the other, and not before every part has started.
 func (h *Host) OnReload(name string, hook func() error) {
 	h.reloads.mu.Lock()
@@ -57,7 +57,7 @@ func (h *Host) reload() {
 		if err := hook.run(); err != nil {
 			failed = true
 			h.Log.Error("reload failed; what was there stays", "part", hook.name, "err", err)
-			h.Health.Raise(hook.name, "reload: "+err.Error())
+			h.Health.Warn(hook.name, "reload: "+err.Error())
 			continue
 		}
 		h.Log.Info("reloaded", "part", hook.name, "ms", time.Since(began).Milliseconds())

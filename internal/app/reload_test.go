@@ -14,7 +14,7 @@ import (
 	"emanet/internal/config"
 )
 
-func TestHooksRunInOrderAndAFailureRaisesAnAlarmUntilTheNextSuccess(t *testing.T) {
+func TestHooksRunInOrderAndAFailureIsWarnedOfUntilTheNextSuccess(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	host := testHost(&log)
@@ -28,8 +28,8 @@ func TestHooksRunInOrderAndAFailureRaisesAnAlarmUntilTheNextSuccess(t *testing.T
 	if got := strings.Join(order, " "); got != "users certificates" {
 		t.Errorf("the hooks ran as %q: one that fails must not keep the next from running", got)
 	}
-	if alarms := host.Health.Alarms(); len(alarms) != 1 || !strings.HasPrefix(alarms[0], "users: ") || !strings.Contains(alarms[0], "line 3") {
-		t.Errorf("alarms: %q", alarms)
+	if warnings := host.Health.Warnings(); len(warnings) != 1 || !strings.HasPrefix(warnings[0], "users: ") || !strings.Contains(warnings[0], "line 3") {
+		t.Errorf("warnings: %q", warnings)
 	}
 	if text := log.String(); !strings.Contains(text, "part=users") || !strings.Contains(text, "part=certificates") {
 		t.Errorf("the log does not tell of each hook:\n%s", text)
@@ -37,8 +37,8 @@ func TestHooksRunInOrderAndAFailureRaisesAnAlarmUntilTheNextSuccess(t *testing.T
 
 	fails = nil
 	host.reload()
-	if alarms := host.Health.Alarms(); len(alarms) != 0 {
-		t.Errorf("after a success: %q", alarms)
+	if warnings := host.Health.Warnings(); len(warnings) != 0 {
+		t.Errorf("after a success: %q", warnings)
 	}
 	host.Metrics.Add(host.reloads.samples)
 	if _, body := get(t, host, "GET", "/metrics"); !strings.Contains(body, `emanet_reloads_total{result="ok"} 1`) ||
