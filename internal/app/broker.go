@@ -140,6 +140,8 @@ func mqttOptions(cfg config.Serve, host *Host) mqttserver.Options {
 		MaxConnections:   cfg.MaxConnections,
 		ReceiveMaximum:   l.ReceiveMaximum,
 		MaxInflight:      l.MaxInflight,
+		TopicAliasMax:    l.TopicAliasMax,
+		TopicAliasMaxOut: l.TopicAliasMaxOut,
 		MaxKeepAlive:     l.MaxKeepAlive,
 		ConnectTimeout:   l.ConnectTimeout,
 		SessionExpiry:    expirySeconds(l.SessionExpiry),

@@ -75,6 +75,8 @@ func (s *Serve) bounds() []bound {
 		size("mqtt-max-queued-bytes", m.MaxQueuedBytes, 1<<10, 1<<40),
 		count("mqtt-max-inflight", m.MaxInflight, 1, math.MaxUint16),
 		count("mqtt-receive-maximum", m.ReceiveMaximum, 1, math.MaxUint16),
+		count("mqtt-topic-alias-max", m.TopicAliasMax, 0, math.MaxUint16),
+		count("mqtt-topic-alias-max-out", m.TopicAliasMaxOut, 0, math.MaxUint16),
 		duration("mqtt-max-keep-alive", m.MaxKeepAlive, 0, math.MaxUint16*time.Second),
 		duration("mqtt-connect-timeout", m.ConnectTimeout, 10*time.Millisecond, time.Hour),
 		count("mqtt-max-subscriptions", m.MaxSubscriptions, 1, 10_000_000),

@@ -44,6 +44,9 @@ type MQTTLimits struct {
 	MaxInflight    int `default:"1000" placeholder:"N" help:"QoS 1 and 2 messages sent to one client and not yet settled. The client's Receive Maximum can lower it; MQTT 3.1.1 clients, which have none, get at most 100."`
 	ReceiveMaximum int `default:"1000" placeholder:"N" help:"QoS 1 and 2 messages that one client may send before their handshakes end; announced in CONNACK."`
 
+	TopicAliasMax    int `default:"32" placeholder:"N" help:"Topic aliases that one MQTT 5 client may use; announced in CONNACK, 0 allows none."`
+	TopicAliasMaxOut int `default:"32" placeholder:"N" help:"Topic aliases used towards one MQTT 5 client, for the topics it gets most often. The client's Topic Alias Maximum can lower it; 0 uses none."`
+
 	MaxKeepAlive   time.Duration `default:"0s" placeholder:"TIME" help:"Longest keep-alive granted to an MQTT 5 client, whole seconds; 0s lets the client decide."`
 	ConnectTimeout time.Duration `default:"10s" placeholder:"TIME" help:"Time from accepting a connection to its whole CONNECT packet."`
 

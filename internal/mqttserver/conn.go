@@ -29,6 +29,7 @@ type conn struct {
 	client   *broker.Client // nil until the session is attached; constant then
 	maxOut   uint32         // the client's Maximum Packet Size, 0 for none
 	terse    bool           // the client wants no problem information
+	aliasOut int            // topic aliases the client may be sent
 	expiry   uint32         // seconds, as granted
 	idle     time.Duration  // silence that ends the connection; 0: any is fine
 	now      int64          // the broker's clock when the burst, and with it the keep-alive, began
@@ -42,6 +43,7 @@ type conn struct {
 	held       []heldPublish // publishes that wait for room in the store, in order
 	heldLost   bool          // what is held will not be taken in any more
 	warned     bool          // of a reserved topic
+	aliases    inboundAliases
 	room       store.RoomWaiter
 
 	inbound atomic.Int32 // QoS 1 and 2 publishes of the client whose handshake is not over

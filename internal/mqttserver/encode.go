@@ -45,6 +45,9 @@ func (o *output) encodeMessage(m *outgoing, now int64) bool {
 		if at := m.message.ExpiresAt; at != 0 { // what is left of it ([MQTT-3.3.2-6])
 			d.HasExpiry, d.MessageExpiry = true, uint32(max(1, (at-now+999)/1000))
 		}
+		if c.aliasOut > 0 {
+			o.useAlias(&d)
+		}
 	}
 	if c.exceeds(&d) {
 		c.server.stats.TooLargeDropped.Add(1)
@@ -66,6 +69,28 @@ func (o *output) encodeMessage(m *outgoing, now int64) bool {
 		o.flush()
 	}
 	return true
+}
+
+// useAlias has the topic sent as its alias, or along with the one it gets: then it counts only if the packet goes out,
+// which is certain where it fits. Should the connection end before, so do its aliases.
+func (o *output) useAlias(d *mqttwire.Delivery) {
+	if o.aliases == nil {
+		o.aliases = newOutboundAliases(o.conn.aliasOut)
+	}
+	alias, known := o.aliases.offer(d.Topic)
+	switch {
+	case alias == 0:
+		return
+	case known:
+		d.TopicAlias, d.Topic = alias, ""
+		return
+	}
+	d.TopicAlias = alias
+	if o.conn.exceeds(d) {
+		d.TopicAlias = 0
+		return
+	}
+	o.aliases.keep(d.Topic, alias)
 }
 
 // exceeds tells whether a packet is larger than its client takes, or than MQTT can say: what is added to a

@@ -165,6 +165,17 @@ func (r *rig) only() *conn {
 	return nil
 }
 
+// all are the connections there are, to be looked at when they are idle.
+func (r *rig) all() (all []*conn) {
+	r.Helper()
+	r.server.mu.Lock()
+	defer r.server.mu.Unlock()
+	for c := range r.server.conns {
+		all = append(all, c)
+	}
+	return all
+}
+
 // dial opens a TCP connection.
 func (r *rig) dial() *peer {
 	r.Helper()

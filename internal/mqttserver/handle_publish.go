@@ -35,10 +35,12 @@ func (c *conn) handlePublish(f mqttwire.Frame) error {
 	return c.pauseHeld()
 }
 
-// checkPublish refuses what the codec cannot judge.
+// checkPublish refuses what the codec cannot judge, and puts the topic in place of its alias.
 func (c *conn) checkPublish(p *mqttwire.Publish) error {
-	if p.Props.Has(mqttwire.HasTopicAlias) { // CONNACK announces a maximum of 0 ([MQTT-3.3.2-9])
-		return &mqttwire.ProtocolError{Code: mqttwire.TopicAliasInvalid, Text: "topic alias, but none was allowed"}
+	if p.Props.Has(mqttwire.HasTopicAlias) {
+		if err := c.aliases.resolve(p); err != nil {
+			return err
+		}
 	}
 	if p.Props.Has(mqttwire.HasSubscriptionID) { // [MQTT-3.3.4-6]
 		return protocolError("subscription identifier in a PUBLISH from a client")

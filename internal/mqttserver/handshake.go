@@ -203,6 +203,13 @@ func (c *conn) limits(want *mqttwire.Connect, reply *mqttwire.Properties) {
 			reply.Present |= mqttwire.HasSessionExpiry
 		}
 	}
+	if want.Props.Has(mqttwire.HasTopicAliasMaximum) {
+		c.aliasOut = min(int(want.Props.TopicAliasMaximum), opt.TopicAliasMaxOut)
+	}
+	if c.aliases.max = uint16(opt.TopicAliasMax); c.aliases.max > 0 {
+		reply.TopicAliasMaximum = c.aliases.max
+		reply.Present |= mqttwire.HasTopicAliasMaximum
+	}
 	reply.ReceiveMaximum = uint16(min(opt.ReceiveMaximum, math.MaxUint16))
 	reply.MaximumPacketSize = opt.MaxPacket
 	reply.SharedAvailable = 0

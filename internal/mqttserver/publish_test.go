@@ -11,8 +11,6 @@ func TestPublishesThatBreakARuleEndTheConnectionWithItsCode(t *testing.T) {
 		send []byte
 		code int
 	}{
-		{"a topic alias", publish(0, 0, "t", "", cat(0x23, uint16(1))), 0x94},                   // [MQTT-3.3.2-9]
-		{"an alias alone", publish(0, 0, "", "", cat(0x23, uint16(1))), 0x94},                   // the same
 		{"a subscription identifier", publish(0, 0, "t", "", cat(0x0B, 1)), 0x82},               // [MQTT-3.3.4-6]
 		{"no topic", pub5(0, 0, "", ""), 0x82},                                                  // [MQTT-4.7.3-1]
 		{"too many levels", pub5(0, 0, strings.Repeat("/", 128), ""), 0x90},                     // our own limit

@@ -30,6 +30,8 @@ type Options struct {
 	MaxSessionExpiry uint32 // seconds, of MQTT 5 sessions; broker.Never
 	MaxTopicLevels   int
 	MaxLiveBytes     int64 // QoS 0 bytes waiting for one client
+	TopicAliasMax    int   // topic aliases that a client may use; announced, 0 for none
+	TopicAliasMaxOut int   // the most used towards a client, if its own maximum is not lower
 	Logger           *slog.Logger
 }
 
@@ -73,6 +75,8 @@ func New(b *broker.Broker, opt Options) *Server {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	opt.fit()
+	opt.TopicAliasMax = min(max(opt.TopicAliasMax, 0), math.MaxUint16)
+	opt.TopicAliasMaxOut = min(max(opt.TopicAliasMaxOut, 0), math.MaxUint16)
 	s := &Server{broker: b, opt: opt, log: opt.Logger, conns: make(map[*conn]struct{})}
 	s.live.Store(&opt)
 	s.faults.log = s.log
