@@ -129,6 +129,7 @@ func mqttPart(cfg config.Serve, host *Host, c *core) Part {
 		host.OnFail(server.Abort)
 		host.OnConfig(func(cfg config.Serve) { server.Reconfigure(mqttOptions(cfg, host)) })
 		host.Metrics.Add(mqttSamples(server))
+		host.Metrics.Add(trafficSamples(server))
 		return server
 	})
 }

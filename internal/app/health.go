@@ -76,6 +76,14 @@ func (h *Health) lines(reasons map[string]string) []string {
 	return lines
 }
 
+// samples tells how many alarms there are.
+func (h *Health) samples(emit func(Sample)) {
+	h.mu.Lock()
+	n := len(h.alarms)
+	h.mu.Unlock()
+	emit(Sample{Name: "emanet_alarms", Help: "Reasons that /healthz gives for being red; 0 is healthy.", Kind: Gauge, Value: float64(n)})
+}
+
 func (h *Health) setReady()    { h.phase.CompareAndSwap(phaseStarting, phaseReady) }
 func (h *Health) setStopping() { h.phase.Store(phaseStopping) }
 

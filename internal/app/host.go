@@ -32,7 +32,9 @@ type Pending struct {
 }
 
 func newHost(log *slog.Logger) *Host {
-	return &Host{Log: log, Health: newHealth(), Metrics: newMetrics(), failed: make(chan error, 1)}
+	h := &Host{Log: log, Health: newHealth(), Metrics: newMetrics(), failed: make(chan error, 1)}
+	h.Metrics.Add(h.Health.samples)
+	return h
 }
 
 // Fail reports that a part cannot go on: /healthz turns red, the process stops

@@ -1,6 +1,9 @@
 package journal
 
-import "fmt"
+import (
+	"fmt"
+	"math/bits"
+)
 
 const (
 	// noticesMax groups may be flushed ahead of a slow notifier; then the committer waits for it.
@@ -95,6 +98,7 @@ func (j *Journal) write(g *group) (notice, error) {
 		j.count.groups++
 		j.count.records += uint64(p.count)
 		j.count.groupBytes += uint64(end - p.at)
+		j.count.sizes[min(bits.Len(uint(p.count-1)), GroupSizes-1)]++
 		if i < len(g.parts)-1 {
 			j.mu.Unlock()
 		}

@@ -89,6 +89,7 @@ const (
 
 type counters struct {
 	records, groups, groupBytes uint64
+	sizes                       [GroupSizes]uint64
 }
 
 // Open reads the directory, creating it if there is none, checks every record that is not

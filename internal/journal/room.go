@@ -213,7 +213,12 @@ type Stats struct {
 	Bytes, BytesUsed, Reserve   int64  // capacity, occupied by what is not released, kept for Control
 	Unflushed                   int    // bytes
 	Records, Groups, GroupBytes uint64 // flushed since Start
+	// Sizes[i] of these groups had more than 2^(i-1) records, and at most 2^i; the last had more.
+	Sizes [GroupSizes]uint64
 }
+
+// GroupSizes is the length of Stats.Sizes: up to 16,384 records each has its own, and the last has the rest.
+const GroupSizes = 16
 
 // Stats reads the counters.
 func (j *Journal) Stats() Stats {
@@ -227,6 +232,7 @@ func (j *Journal) Stats() Stats {
 		Records:      j.count.records,
 		Groups:       j.count.groups,
 		GroupBytes:   j.count.groupBytes,
+		Sizes:        j.count.sizes,
 	}
 	s.BytesUsed = s.Bytes - int64(len(j.ring.free))*j.ring.capacity()
 	if j.gather != nil {

@@ -115,7 +115,8 @@ type Stats struct {
 	Appended, Flushed, Folded LSN
 	Groups                    uint64    // flushes of the journal
 	GroupBytes                uint64    // bytes written by them
-	FlushSeconds              Histogram // duration of write + flush
+	FlushSeconds              Histogram // duration of a flush
+	GroupBatches              Histogram // batches that shared one
 	JournalUsed               int64     // bytes not yet recyclable
 	JournalTotal              int64
 	Folds                     uint64
@@ -125,7 +126,7 @@ type Stats struct {
 	DatabaseBytes             int64
 }
 
-// Histogram is cumulative: Counts[i] observations were <= Bounds[i] seconds; Count includes the rest.
+// Histogram is cumulative: Counts[i] observations were <= Bounds[i]; Count includes the rest.
 type Histogram struct {
 	Bounds []float64
 	Counts []uint64

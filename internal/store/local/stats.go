@@ -1,6 +1,7 @@
 package local
 
 import (
+	"emanet/internal/journal"
 	"emanet/internal/store"
 )
 
@@ -12,6 +13,7 @@ func (s *Store) Stats() store.Stats {
 		Groups: j.Groups, GroupBytes: j.GroupBytes,
 		JournalUsed: j.BytesUsed, JournalTotal: j.Bytes,
 		FlushSeconds:  s.flushes.histogram(),
+		GroupBatches:  groupBatches(&j),
 		WALBytes:      s.fileSize(s.databasePath() + "-wal"),
 		DatabaseBytes: s.fileSize(s.databasePath()),
 	}
@@ -29,4 +31,15 @@ func (s *Store) fileSize(name string) int64 {
 		return 0
 	}
 	return e.Size
+}
+
+func groupBatches(j *journal.Stats) store.Histogram {
+	h := store.Histogram{Sum: float64(j.Records)}
+	for i, n := range j.Sizes {
+		h.Count += n
+		if i < len(j.Sizes)-1 {
+			h.Bounds, h.Counts = append(h.Bounds, float64(int(1)<<i)), append(h.Counts, h.Count)
+		}
+	}
+	return h
 }
