@@ -141,6 +141,7 @@ func mqttOptions(cfg config.Serve, host *Host) mqttserver.Options {
 		MaxConnections:   cfg.MaxConnections,
 		ReceiveMaximum:   l.ReceiveMaximum,
 		MaxInflight:      l.MaxInflight,
+		ResponsePrefix:   l.ResponsePrefix,
 		TopicAliasMax:    l.TopicAliasMax,
 		TopicAliasMaxOut: l.TopicAliasMaxOut,
 		MaxKeepAlive:     l.MaxKeepAlive,

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Complete fills in what depends on other values and checks what no single
@@ -25,6 +27,9 @@ func (s *Serve) Complete() error {
 	if k := s.Limits.MaxKeepAlive; k%time.Second != 0 {
 		return badFlag("mqtt-max-keep-alive", "%v is not a number of whole seconds, which is how MQTT counts", k)
 	}
+	if p := s.Limits.ResponsePrefix; strings.ContainsAny(p, "+#\x00") || !utf8.ValidString(p) || len(p) > maxResponsePrefix {
+		return badFlag("mqtt-response-information", "it is not the beginning of a topic name of at most %d bytes", maxResponsePrefix)
+	}
 	half := s.Store.JournalSegmentBytes / 2
 	if s.MaxPacketBytes == 0 {
 		s.MaxPacketBytes = half
@@ -42,6 +47,9 @@ const minPacketBytes Bytes = 1 << 10
 
 // journalPage is the unit in which the journal is laid out.
 const journalPage Bytes = 4 << 10
+
+// maxResponsePrefix leaves CONNACK small.
+const maxResponsePrefix = 1 << 10
 
 // maxTopicLevels is what matching was built for (internal/topic).
 const maxTopicLevels = 200

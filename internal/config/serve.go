@@ -44,6 +44,8 @@ type MQTTLimits struct {
 	MaxInflight    int `default:"1000" placeholder:"N" help:"QoS 1 and 2 messages sent to one client and not yet settled. The client's Receive Maximum can lower it; MQTT 3.1.1 clients, which have none, get at most 100."`
 	ReceiveMaximum int `default:"1000" placeholder:"N" help:"QoS 1 and 2 messages that one client may send before their handshakes end; announced in CONNACK."`
 
+	ResponsePrefix string `name:"response-information" placeholder:"PREFIX" help:"Beginning of the topic that MQTT 5 clients get for their responses when they ask (Response Information); their client id follows it. Without it they get none."`
+
 	TopicAliasMax    int `default:"32" placeholder:"N" help:"Topic aliases that one MQTT 5 client may use; announced in CONNACK, 0 allows none."`
 	TopicAliasMaxOut int `default:"32" placeholder:"N" help:"Topic aliases used towards one MQTT 5 client, for the topics it gets most often. The client's Topic Alias Maximum can lower it; 0 uses none."`
 

@@ -3,6 +3,7 @@ package mqttserver
 import (
 	"bytes"
 	"errors"
+	"unicode/utf8"
 
 	"emanet/internal/message"
 	"emanet/internal/mqttwire"
@@ -63,6 +64,12 @@ func (c *conn) publish(name []byte, m *message.Message, packetID uint16) error {
 			c.server.faults.warn("publishes to a reserved topic refused", "client", c.clientID, "topic", string(name))
 		}
 		return c.refuse(m.QoS, packetID, mqttwire.NotAuthorized)
+	}
+	if p := m.Properties; p != nil && p.PayloadIsUTF8 && !utf8.Valid(m.Payload) {
+		if m.QoS == 0 { // there is no other answer to it
+			return &mqttwire.ProtocolError{Code: mqttwire.PayloadFormatInvalid, Text: ackReason(mqttwire.TypePuback, mqttwire.PayloadFormatInvalid)}
+		}
+		return c.refuse(m.QoS, packetID, mqttwire.PayloadFormatInvalid)
 	}
 	out, err := c.client.Publish(name, m, packetID)
 	switch {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"emanet/internal/broker"
 	"emanet/internal/message"
@@ -134,6 +135,7 @@ func (c *conn) accept(want *mqttwire.Connect) error {
 	if !c.fits(len(mqttwire.AppendConnack(nil, &reply, c.version))) {
 		return &refusal{mqttwire.PacketTooLarge, "the maximum packet size has no room for CONNACK"}
 	}
+	c.inform(want, &reply)
 	attached, err := c.server.broker.Attach(broker.Connect{
 		ClientID: c.clientID, CleanStart: want.CleanStart, Expiry: c.expiry,
 		Window: c.window(want), Will: will, Receiver: c,
@@ -241,6 +243,9 @@ func (c *conn) translateWill(want *mqttwire.Connect) (*broker.Will, error) {
 	name := string(w.Topic)
 	if topic.CheckName(name) != nil || strings.Count(name, "/") >= c.server.opt.MaxTopicLevels || isReserved(w.Topic) {
 		return nil, &refusal{mqttwire.TopicNameInvalid, "the will's topic is not one to publish to"}
+	}
+	if w.Props.Has(mqttwire.HasPayloadFormat) && w.Props.PayloadFormat == 1 && !utf8.Valid(w.Payload) {
+		return nil, &refusal{mqttwire.PayloadFormatInvalid, "the will's payload is not UTF-8, but its format indicator says so"}
 	}
 	will := &broker.Will{Message: &message.Message{
 		Topic: name, Payload: append([]byte(nil), w.Payload...), QoS: w.QoS, Retain: w.Retain,

@@ -40,7 +40,7 @@ type output struct {
 	leaving   *list[liveMessage] // goes out now, a chunk at a time
 	left      int                // so many of leaving are out
 	tooLarge  []uint64
-	aliases   *outboundAliases   // nil before the first message, and for a client that takes none
+	aliases   *outboundAliases // nil before the first message, and for a client that takes none
 	roomWait  store.RoomWaiter
 }
 

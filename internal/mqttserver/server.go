@@ -29,9 +29,10 @@ type Options struct {
 	SessionExpiry    uint32 // seconds, of 3.1.1 sessions; broker.Never
 	MaxSessionExpiry uint32 // seconds, of MQTT 5 sessions; broker.Never
 	MaxTopicLevels   int
-	MaxLiveBytes     int64 // QoS 0 bytes waiting for one client
-	TopicAliasMax    int   // topic aliases that a client may use; announced, 0 for none
-	TopicAliasMaxOut int   // the most used towards a client, if its own maximum is not lower
+	MaxLiveBytes     int64  // QoS 0 bytes waiting for one client
+	ResponsePrefix   string // in front of the client id, for clients that ask for response information; empty: none is given
+	TopicAliasMax    int    // topic aliases that a client may use; announced, 0 for none
+	TopicAliasMaxOut int    // the most used towards a client, if its own maximum is not lower
 	Logger           *slog.Logger
 }
 
