@@ -32,6 +32,7 @@ func corePart(cfg config.Serve, host *Host, c *core) Part {
 			watch = watchStore(c, host)
 			found := c.broker.Found()
 			host.OnSummary(func() Pending { return Pending{Sessions: found.Sessions, Messages: int64(found.Messages)} })
+			host.OnConfig(func(cfg config.Serve) { c.broker.Reconfigure(brokerOptions(cfg, host)) })
 			host.Metrics.Add(c.samples)
 			return nil
 		},
@@ -61,19 +62,26 @@ func (c *core) open(cfg config.Serve, host *Host) error {
 		}
 		return err
 	}
-	c.broker, err = broker.Open(c.store, broker.Options{
-		MaxQueued:    uint64(cfg.Limits.MaxQueued),
-		MaxBytes:     int64(cfg.Limits.MaxQueuedBytes),
-		RejectNew:    cfg.Limits.Overflow == config.RejectNew,
-		MaxRetained:  cfg.Store.RetainedMax,
-		MaxSubs:      cfg.Limits.MaxSubscriptions,
-		MemoryBudget: int64(cfg.Store.MemoryBudget),
-		Logger:       host.Log,
-	})
+	c.broker, err = broker.Open(c.store, brokerOptions(cfg, host))
 	if err != nil {
 		return errors.Join(fmt.Errorf("--data %s: %w", cfg.Data, err), c.store.Close())
 	}
 	return nil
+}
+
+func brokerOptions(cfg config.Serve, host *Host) broker.Options {
+	return broker.Options{
+		MaxQueued:    uint64(cfg.Limits.MaxQueued),
+		MaxBytes:     int64(cfg.Limits.MaxQueuedBytes),
+		RejectNew:    cfg.Limits.Overflow == config.RejectNew,
+		MaxRetained:  cfg.Store.RetainedMax,
+		RetainedMax:  int64(cfg.Store.RetainedMaxBytes),
+		MaxSessions:  cfg.Limits.MaxSessions,
+		RouteBytes:   int(cfg.Limits.RouteCache),
+		MaxSubs:      cfg.Limits.MaxSubscriptions,
+		MemoryBudget: int64(cfg.Store.MemoryBudget),
+		Logger:       host.Log,
+	}
 }
 
 // watcher carries the store's alarms to health, and ends the process when the store has failed.
@@ -130,6 +138,7 @@ func mqttPart(cfg config.Serve, host *Host, c *core) Part {
 		host.OnConfig(func(cfg config.Serve) { server.Reconfigure(mqttOptions(cfg, host)) })
 		host.Metrics.Add(mqttSamples(server))
 		host.Metrics.Add(trafficSamples(server))
+		host.addLimits(cfg, server, c.broker)
 		return server
 	})
 }
@@ -150,7 +159,18 @@ func mqttOptions(cfg config.Serve, host *Host) mqttserver.Options {
 		MaxSessionExpiry: expirySeconds(l.MaxSessionExpiry),
 		MaxTopicLevels:   l.MaxTopicLevels,
 		MaxLiveBytes:     int64(l.MaxQoS0Outbox),
-		Logger:           host.Log,
+		MinKeepAlive:     l.MinKeepAlive,
+		MaxWillDelay:     expirySeconds(l.MaxWillDelay),
+		MaxTopicBytes:    l.MaxTopicBytes,
+		MaxPending:       l.MaxPendingHandshakes,
+		PublishRate:      l.Publish.PublishRate,
+		PublishBytesRate: int64(l.Publish.PublishBytesRate),
+
+		MaxPerAddress:         cfg.Connect.MaxConnectionsPerAddress,
+		MaxPerUser:            cfg.Connect.MaxConnectionsPerUser,
+		ConnectRate:           cfg.Connect.ConnectRate,
+		ConnectRatePerAddress: cfg.Connect.ConnectRatePerAddress,
+		Logger:                host.Log,
 	}
 }
 

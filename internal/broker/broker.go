@@ -20,13 +20,16 @@ import (
 	"emanet/internal/topic"
 )
 
-// Options are limits and policies. Zero values mean no bound.
+// Options are limits and policies. Zero values mean no bound. Reconfigure can change those marked live.
 type Options struct {
 	MaxQueued    uint64      // entries that wait for one session
 	MaxBytes     int64       // memory of what waits for a session that is not durable
 	RejectNew    bool        // above it refuse the publish instead of dropping the oldest
-	MaxRetained  int         // retained messages
-	MaxSubs      int         // subscriptions of one session
+	MaxRetained  int         // live: retained messages
+	RetainedMax  int64       // live: their memory, bytes
+	MaxSubs      int         // live: subscriptions of one session
+	MaxSessions  int         // live: those that are on disk
+	RouteBytes   int         // memory of one client's routes; default 1 MiB
 	MemoryBudget int64       // bytes of waiting messages in memory before they are left to the disk
 	UnsentMax    int64       // bytes handed to a connection and not yet written
 	Users        *auth.Users // nil: there are none
@@ -42,7 +45,8 @@ const Never = ^uint32(0)
 // Broker is the heart. Open makes one.
 type Broker struct {
 	store     store.Store
-	opt       Options
+	opt       Options                 // as at the start
+	live      atomic.Pointer[Options] // what Reconfigure can change is read here
 	log       *slog.Logger
 	started   time.Time // monotonic
 	startedAt int64     // the clock's value then, Unix ms
@@ -50,12 +54,13 @@ type Broker struct {
 	subs     topic.Trie[*Session, *Subscription]
 	retained topic.Values[kept] // written under the append lock
 	// announced counts those of retained that are the broker's own.
-	announced atomic.Int64
-	sessions  registry
-	adopted   atomic.Uint64 // rises when a session gets another user
-	due       *deadlines
-	counters  Counters
-	found     Found
+	announced     atomic.Int64
+	retainedBytes atomic.Int64 // of the rest; written under the append lock
+	sessions      registry
+	adopted       atomic.Uint64 // rises when a session gets another user
+	due           *deadlines
+	counters      Counters
+	found         Found
 
 	// Under the append lock: batches that answers of others may rest on, and the clocks of retained.go.
 	lastUnretained, lastDropped store.LSN
@@ -93,6 +98,9 @@ type Counters struct {
 	SessionsEnded  atomic.Uint64
 	Expired        atomic.Uint64 // of those, by their expiry interval
 	RetainedEnded  atomic.Uint64 // retained messages removed because they expired
+	RetainedMany   atomic.Uint64 // refused for their number
+	RetainedLarge  atomic.Uint64 // refused for their memory
+	RoutesDropped  atomic.Uint64 // caches of routes that were emptied for their size
 }
 
 // Open loads the state from st, makes it durable and starts the clock. The broker does not close st.
@@ -109,7 +117,11 @@ func Open(st store.Store, opt Options) (*Broker, error) {
 	if opt.UnsentMax == 0 {
 		opt.UnsentMax = 256 << 10
 	}
+	if opt.RouteBytes <= 0 {
+		opt.RouteBytes = 1 << 20
+	}
 	b := &Broker{store: st, opt: opt, log: opt.Logger, sessions: registry{byID: make(map[string]*Session)}}
+	b.live.Store(&opt)
 	b.dropLog.run = b.logDrops
 	b.retainedSweep.run = b.sweepRetained
 	l := newLoader(b)

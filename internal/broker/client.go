@@ -39,8 +39,10 @@ type Client struct {
 	consumer  mailbox.Consumer
 	waiter    store.Waiter
 	routes    map[string]*route
-	burst     burst
-	resumed   bool // what was sent before a restart is read from disk; the reader's
+	// routeBytes is about the memory of routes.
+	routeBytes int
+	burst      burst
+	resumed    bool // what was sent before a restart is read from disk; the reader's
 }
 
 // Connect is what a connection wants.
@@ -83,6 +85,10 @@ func (b *Broker) Attach(want Connect) (Attached, error) {
 				batch.Abort()
 				return Attached{}, err
 			}
+		}
+		if b.refusesSession(old, &want) {
+			batch.Abort()
+			return Attached{}, ErrSessions
 		}
 		if w := old.dueBy(&want); w != nil {
 			batch.Abort()

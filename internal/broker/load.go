@@ -65,7 +65,7 @@ func into[T any](m map[string]T, key string, value []byte) error {
 
 // Retained implements store.Loader.
 func (l *loader) Retained(m *message.Message) error {
-	l.broker.retained.Set(m.Topic, kept{message: m})
+	l.broker.setRetained(kept{message: m})
 	l.newest = max(l.newest, m.ReceivedAt)
 	if m.ExpiresAt != 0 && (l.expires == 0 || m.ExpiresAt < l.expires) {
 		l.expires = m.ExpiresAt

@@ -125,6 +125,7 @@ func (c *Client) begin(m *message.Message, r *route) (*store.Batch, error) {
 			return b, nil
 		}
 		c.broker.match(r, c.session)
+		c.weigh(r)
 		if r.batchSize(m) <= size {
 			return b, nil
 		}
@@ -159,10 +160,8 @@ func (r *route) batchSize(m *message.Message) int {
 
 // refuses asks every bound before anything is changed: a publish is all or nothing.
 func (b *Broker) refuses(batch *store.Batch, m *message.Message, r *route) bool {
-	if m.Retain && len(m.Payload) > 0 && b.opt.MaxRetained > 0 && b.retainedCount() >= b.opt.MaxRetained {
-		if _, there := b.retained.Get(m.Topic); !there {
-			return true
-		}
+	if b.refusesRetained(m) {
+		return true
 	}
 	if !b.opt.RejectNew || m.QoS == 0 {
 		return false

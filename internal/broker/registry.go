@@ -1,11 +1,16 @@
 package broker
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // registry is all sessions, by client id and in a list. Both change under the append lock. The list has a
 // lock of its own besides, so that a walk over a hundred thousand sessions holds up no publish.
 type registry struct {
 	byID map[string]*Session // append lock
+
+	durable atomic.Int64 // how many are on disk; written under the append lock
 
 	mu   sync.Mutex
 	list []*Session // in no order; each knows its place
@@ -13,6 +18,9 @@ type registry struct {
 
 func (r *registry) add(s *Session) {
 	r.byID[s.clientID] = s
+	if s.durable {
+		r.durable.Add(1)
+	}
 	r.mu.Lock()
 	s.place = len(r.list)
 	r.list = append(r.list, s)
@@ -21,6 +29,9 @@ func (r *registry) add(s *Session) {
 
 func (r *registry) remove(s *Session) {
 	delete(r.byID, s.clientID)
+	if s.durable {
+		r.durable.Add(-1)
+	}
 	r.mu.Lock()
 	last := r.list[len(r.list)-1]
 	r.list[s.place], last.place = last, s.place

@@ -15,13 +15,13 @@ type kept struct {
 // retain sets or removes the topic's retained message ([MQTT-3.3.1-5], [MQTT-3.3.1-6]).
 func (b *Broker) retain(batch *store.Batch, m *message.Message, inBatch bool) {
 	if len(m.Payload) == 0 {
-		if _, had := b.retained.Delete(m.Topic); had {
+		if b.forgetRetained(m.Topic) {
 			batch.Unretain(m.Topic)
 			b.lastUnretained = batch.LSN()
 		}
 		return
 	}
-	b.retained.Set(m.Topic, kept{m, batch.LSN()})
+	b.setRetained(kept{m, batch.LSN()})
 	batch.Retain(m, inBatch)
 	if m.ExpiresAt != 0 {
 		b.sweepRetainedBy(m.ExpiresAt)
@@ -98,7 +98,7 @@ func (b *Broker) unretain(values []topic.Value[kept]) error {
 		}
 		for _, v := range values[:n] {
 			if now, ok := b.retained.Get(v.Name); ok && now.message == v.Value.message {
-				b.retained.Delete(v.Name)
+				b.forgetRetained(v.Name)
 				batch.Unretain(v.Name)
 				b.lastUnretained = batch.LSN()
 				b.counters.RetainedEnded.Add(1)

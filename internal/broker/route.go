@@ -26,6 +26,7 @@ type route struct {
 	unreadable uint64
 	// entriesSize bounds what the entries of all targets take in a batch, with what they push out.
 	entriesSize int
+	weighed     int // what it counts for in its client's cache
 }
 
 // routesMax is how many topics a connection's cache holds; devices publish to a few, over and over.
@@ -40,12 +41,13 @@ func (c *Client) route(name []byte) *route {
 	}
 	if r == nil {
 		if len(c.routes) >= routesMax || c.routes == nil {
-			c.routes = make(map[string]*route)
+			c.routes, c.routeBytes = make(map[string]*route), 0
 		}
 		r = &route{topic: string(name)}
 		c.routes[r.topic] = r
 	}
 	c.broker.match(r, c.session)
+	c.weigh(r)
 	return r
 }
 

@@ -71,7 +71,7 @@ func (c *Client) subscribe(subs []Subscription, records [][]byte, granted []bool
 func (s *Session) subscribe(b *store.Batch, want *Subscription, record []byte) bool {
 	br := s.broker
 	_, there := s.subs[want.Filter]
-	if !there && br.opt.MaxSubs > 0 && len(s.subs) >= br.opt.MaxSubs {
+	if most := br.live.Load().MaxSubs; !there && most > 0 && len(s.subs) >= most {
 		return false
 	}
 	sub := *want

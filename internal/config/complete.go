@@ -24,8 +24,8 @@ func (s *Serve) Complete() error {
 	if s.Store.JournalSegmentBytes%journalPage != 0 {
 		return badFlag("journal-segment-bytes", "%v is not a multiple of %v", s.Store.JournalSegmentBytes, journalPage)
 	}
-	if k := s.Limits.MaxKeepAlive; k%time.Second != 0 {
-		return badFlag("mqtt-max-keep-alive", "%v is not a number of whole seconds, which is how MQTT counts", k)
+	if err := s.completeKeepAlive(); err != nil {
+		return err
 	}
 	if p := s.Limits.ResponsePrefix; strings.ContainsAny(p, "+#\x00") || !utf8.ValidString(p) || len(p) > maxResponsePrefix {
 		return badFlag("mqtt-response-information", "it is not the beginning of a topic name of at most %d bytes", maxResponsePrefix)
@@ -60,6 +60,18 @@ type bound struct {
 	show             func(int64) string
 }
 
+func count(flag string, value, low, high int) bound {
+	return bound{flag, int64(value), int64(low), int64(high), showCount}
+}
+
+func size(flag string, value, low, high Bytes) bound {
+	return bound{flag, int64(value), int64(low), int64(high), showBytes}
+}
+
+func duration(flag string, value, low, high time.Duration) bound {
+	return bound{flag, int64(value), int64(low), int64(high), showTime}
+}
+
 func showCount(n int64) string { return strconv.FormatInt(n, 10) }
 func showBytes(n int64) string { return Bytes(n).String() }
 func showTime(n int64) string  { return time.Duration(n).String() }
@@ -68,16 +80,7 @@ func showTime(n int64) string  { return time.Duration(n).String() }
 // work. Ranges that end at 65535 are those of MQTT's two-byte integers.
 func (s *Serve) bounds() []bound {
 	m, st := &s.Limits, &s.Store
-	count := func(flag string, value int, low, high int64) bound {
-		return bound{flag, int64(value), low, high, showCount}
-	}
-	size := func(flag string, value, low, high Bytes) bound {
-		return bound{flag, int64(value), int64(low), int64(high), showBytes}
-	}
-	duration := func(flag string, value, low, high time.Duration) bound {
-		return bound{flag, int64(value), int64(low), int64(high), showTime}
-	}
-	return []bound{
+	return append(s.limitBounds(),
 		count("max-connections", s.MaxConnections, 1, 10_000_000),
 		count("mqtt-max-queued", m.MaxQueued, 1, 1_000_000_000),
 		size("mqtt-max-queued-bytes", m.MaxQueuedBytes, 1<<10, 1<<40),
@@ -94,7 +97,21 @@ func (s *Serve) bounds() []bound {
 		count("journal-segments", st.JournalSegments, 4, 1<<14),
 		size("journal-segment-bytes", st.JournalSegmentBytes, 64<<10, 1<<30),
 		size("memory-budget", st.MemoryBudget, 1<<20, 1<<44),
+	)
+}
+
+func (s *Serve) completeKeepAlive() error {
+	low, high := s.Limits.MinKeepAlive, s.Limits.MaxKeepAlive
+	const notWhole = "%v is not a number of whole seconds, which is how MQTT counts"
+	switch {
+	case high%time.Second != 0:
+		return badFlag("mqtt-max-keep-alive", notWhole, high)
+	case low%time.Second != 0:
+		return badFlag("mqtt-min-keep-alive", notWhole, low)
+	case high > 0 && low > high:
+		return badFlag("mqtt-min-keep-alive", "%v is longer than --mqtt-max-keep-alive %v", low, high)
 	}
+	return nil
 }
 
 func (s *Serve) completeListeners() error {

@@ -26,6 +26,8 @@ type Serve struct {
 	MaxConnections int   `live:"" default:"20000" placeholder:"N" help:"MQTT connections at one time."`
 	MaxPacketBytes Bytes `placeholder:"SIZE" help:"Largest packet accepted, and so the largest message. Default and maximum: half a journal segment."`
 
+	Connect ConnectLimits `embed:""`
+
 	Limits  MQTTLimits `embed:"" prefix:"mqtt-"`
 	Store   StoreSizes `embed:""`
 	Logging Logging    `embed:"" prefix:"log-"`
@@ -38,10 +40,10 @@ type MQTTLimits struct {
 	MaxQueuedBytes Bytes    `default:"64MiB" placeholder:"SIZE" help:"Memory that messages waiting for one session may take if it ends with its connection; those of other sessions go to disk. --mqtt-overflow holds above it as well."`
 	Overflow       Overflow `default:"drop-oldest" enum:"drop-oldest,reject-new" placeholder:"POLICY" help:"What happens above that bound: drop-oldest, or reject-new (MQTT 5 publishers get 0x97)."`
 
-	SessionExpiry    Expiry `default:"never" placeholder:"TIME" help:"How long the session of an MQTT 3.1.1 client (clean session 0) is kept after it has left. 'never' keeps it for good."`
-	MaxSessionExpiry Expiry `default:"never" placeholder:"TIME" help:"Longest Session Expiry Interval granted to an MQTT 5 client. 'never' grants any."`
+	SessionExpiry    Expiry `live:"" default:"never" placeholder:"TIME" help:"How long the session of an MQTT 3.1.1 client (clean session 0) is kept after it has left. 'never' keeps it for good."`
+	MaxSessionExpiry Expiry `live:"" default:"never" placeholder:"TIME" help:"Longest Session Expiry Interval granted to an MQTT 5 client. 'never' grants any."`
 
-	MaxInflight    int `default:"1000" placeholder:"N" help:"QoS 1 and 2 messages sent to one client and not yet settled. The client's Receive Maximum can lower it; MQTT 3.1.1 clients, which have none, get at most 100."`
+	MaxInflight    int `live:"" default:"1000" placeholder:"N" help:"QoS 1 and 2 messages sent to one client and not yet settled. The client's Receive Maximum can lower it; MQTT 3.1.1 clients, which have none, get at most 100."`
 	ReceiveMaximum int `default:"1000" placeholder:"N" help:"QoS 1 and 2 messages that one client may send before their handshakes end; announced in CONNACK."`
 
 	ResponsePrefix string `name:"response-information" placeholder:"PREFIX" help:"Beginning of the topic that MQTT 5 clients get for their responses when they ask (Response Information); their client id follows it. Without it they get none."`
@@ -49,17 +51,27 @@ type MQTTLimits struct {
 	TopicAliasMax    int `default:"32" placeholder:"N" help:"Topic aliases that one MQTT 5 client may use; announced in CONNACK, 0 allows none."`
 	TopicAliasMaxOut int `default:"32" placeholder:"N" help:"Topic aliases used towards one MQTT 5 client, for the topics it gets most often. The client's Topic Alias Maximum can lower it; 0 uses none."`
 
-	MaxKeepAlive   time.Duration `default:"0s" placeholder:"TIME" help:"Longest keep-alive granted to an MQTT 5 client, whole seconds; 0s lets the client decide."`
-	ConnectTimeout time.Duration `default:"10s" placeholder:"TIME" help:"Time from accepting a connection to its whole CONNECT packet."`
+	MaxKeepAlive   time.Duration `live:"" default:"0s" placeholder:"TIME" help:"Longest keep-alive granted to an MQTT 5 client, whole seconds; 0s lets the client decide."`
+	MinKeepAlive   time.Duration `live:"" default:"0s" placeholder:"TIME" help:"Shortest keep-alive that is enforced, whole seconds: a client that asks for less is told so in MQTT 5, and only ended later in 3.1.1."`
+	ConnectTimeout time.Duration `live:"" default:"10s" placeholder:"TIME" help:"Time from accepting a connection to its whole CONNECT packet."`
+	MaxWillDelay   Expiry        `live:"" default:"never" placeholder:"TIME" help:"Longest Will Delay Interval of an MQTT 5 client; one that asks for more is refused (0x97). 'never' sets no bound."`
 
-	MaxSubscriptions int   `default:"10000" placeholder:"N" help:"Subscriptions of one client."`
-	MaxTopicLevels   int   `default:"128" placeholder:"N" help:"Levels of a topic name or filter, at most 200."`
-	MaxQoS0Outbox    Bytes `name:"max-qos0-outbox" default:"4MiB" placeholder:"SIZE" help:"QoS 0 bytes that may wait for one slow client; above it QoS 0 messages to that client are dropped and counted."`
+	MaxPendingHandshakes int `live:"" default:"10000" placeholder:"N" help:"Connections that have not sent their CONNECT. While there are so many, new ones wait, and each has only a quarter of --mqtt-connect-timeout; 0 sets no bound."`
+	MaxSessions          int `live:"" default:"1000000" placeholder:"N" help:"Persistent sessions, connected or not; 0 sets no bound."`
+
+	Publish PublishLimits `embed:""`
+
+	MaxSubscriptions int   `live:"" default:"10000" placeholder:"N" help:"Subscriptions of one client."`
+	MaxTopicLevels   int   `live:"" default:"128" placeholder:"N" help:"Levels of a topic name or filter, at most 200."`
+	MaxTopicBytes    int   `live:"" default:"65535" placeholder:"N" help:"Bytes of a topic name or filter, at most 65535."`
+	RouteCache       Bytes `default:"1MiB" placeholder:"SIZE" help:"Memory of one connection for the recipients of the topics it has published to. A larger one saves looking them up again."`
+	MaxQoS0Outbox    Bytes `live:"" name:"max-qos0-outbox" default:"4MiB" placeholder:"SIZE" help:"QoS 0 bytes that may wait for one slow client; above it QoS 0 messages to that client are dropped and counted."`
 }
 
 // StoreSizes bounds what the broker keeps on disk and in memory.
 type StoreSizes struct {
-	RetainedMax int `default:"1000000" placeholder:"N" help:"Retained messages; 0 sets no bound."`
+	RetainedMax      int   `live:"" default:"1000000" placeholder:"N" help:"Retained messages; 0 sets no bound."`
+	RetainedMaxBytes Bytes `live:"" default:"1GiB" placeholder:"SIZE" help:"Memory of retained messages, all of which are held there; 0 sets no bound."`
 
 	JournalSegments     int   `default:"16" placeholder:"N" help:"Segments of the journal, preallocated at the first start."`
 	JournalSegmentBytes Bytes `default:"16MiB" placeholder:"SIZE" help:"Size of one journal segment."`

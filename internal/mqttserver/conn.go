@@ -1,6 +1,7 @@
 package mqttserver
 
 import (
+	fifo "container/list"
 	"errors"
 	"net"
 	"os"
@@ -24,6 +25,12 @@ type conn struct {
 	traffic   *trafficShard
 	publishes uint64 // received
 
+	// admission's
+	accepted time.Time     // when it was
+	pending  *fifo.Element // until CONNECT is here
+	book     *addressBook  // nil when it is not counted
+	counted  string        // the user that it counts for, "" for none
+
 	version  mqttwire.Version // set before the first answer, constant then
 	clientID string
 	client   *broker.Client // nil until the session is attached; constant then
@@ -37,6 +44,7 @@ type conn struct {
 	goodbye  broker.Goodbye
 	settled  []uint64 // delivery keys settled in this burst
 	scratch  *scratch // while a burst is handled
+	pace     publishPace
 
 	// publishing is held while a publish is taken in: by the reader, or by whoever goes on with held ones.
 	publishing sync.Mutex
@@ -191,6 +199,9 @@ func (c *conn) whenRoom(change func() error) error {
 func (c *conn) handle(f mqttwire.Frame) error {
 	switch f.Type {
 	case mqttwire.TypePublish:
+		if err := c.awaitPace(len(f.Body) + 2); err != nil {
+			return err
+		}
 		return c.handlePublish(f)
 	case mqttwire.TypePuback:
 		return c.handlePuback(f)

@@ -41,6 +41,12 @@ func (c *conn) endFor(err error) {
 	case errors.Is(err, errLeave):
 		c.end(leaveEnd)
 	case errors.As(err, &wrong):
+		switch wrong.Code {
+		case mqttwire.PacketTooLarge:
+			c.server.stats.Hits[HitPacket].Add(1)
+		case mqttwire.ReceiveMaximumExceeded:
+			c.server.stats.Hits[HitReceiveMaximum].Add(1)
+		}
 		c.end(ending{code: wrong.Code, tell: true, bad: true, cause: wrong.Text})
 	case errors.As(err, &version):
 		c.end(ending{bad: true, cause: version.Error()})

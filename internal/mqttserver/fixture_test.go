@@ -45,7 +45,7 @@ func start(t testing.TB, change ...func(*rig)) *rig {
 		TB: t,
 		opt: Options{
 			MaxPacket: 1 << 20, ReceiveMaximum: 1000, MaxInflight: 1000, ConnectTimeout: patience,
-			SessionExpiry: broker.Never, MaxSessionExpiry: broker.Never, MaxTopicLevels: 128, MaxLiveBytes: 4 << 20,
+			SessionExpiry: broker.Never, MaxSessionExpiry: broker.Never, MaxWillDelay: broker.Never, MaxTopicLevels: 128, MaxLiveBytes: 4 << 20,
 		},
 		journal: journal.Options{SegmentBytes: 256 << 10, Segments: 8},
 		fs:      powercut.New(1),

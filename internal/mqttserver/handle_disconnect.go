@@ -18,7 +18,7 @@ func (c *conn) handleDisconnect(f mqttwire.Frame) error {
 			return protocolError("DISCONNECT gives a session expiry to a session that had none")
 		}
 		c.goodbye.HasExpiry = true
-		c.goodbye.Expiry = min(d.Props.SessionExpiry, c.server.opt.MaxSessionExpiry)
+		c.goodbye.Expiry = min(d.Props.SessionExpiry, c.server.live.Load().MaxSessionExpiry)
 	}
 	c.goodbye.Clean = d.Code == mqttwire.Success
 	return errLeave

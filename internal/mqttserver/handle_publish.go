@@ -49,11 +49,24 @@ func (c *conn) checkPublish(p *mqttwire.Publish) error {
 	if len(p.Topic) == 0 { // [MQTT-4.7.3-1]
 		return &mqttwire.ProtocolError{Code: mqttwire.TopicNameInvalid, Text: topic.ErrEmpty.Error()}
 	}
-	most := c.server.opt.MaxTopicLevels
-	if len(p.Topic) >= most && bytes.Count(p.Topic, []byte{'/'}) >= most {
-		return &mqttwire.ProtocolError{Code: mqttwire.TopicNameInvalid, Text: "topic has more levels than the server takes"}
+	if why := c.topicTooLarge(p.Topic); why != "" {
+		return &mqttwire.ProtocolError{Code: mqttwire.TopicNameInvalid, Text: why}
 	}
 	return nil
+}
+
+// topicTooLarge says why a topic name or filter is beyond a limit, "" when it is not.
+func (c *conn) topicTooLarge(name []byte) string {
+	opt := c.server.live.Load()
+	switch {
+	case len(name) > opt.MaxTopicBytes:
+		c.server.stats.Hits[HitTopicBytes].Add(1)
+		return "topic is longer than the server takes"
+	case len(name) >= opt.MaxTopicLevels && bytes.Count(name, []byte{'/'}) >= opt.MaxTopicLevels:
+		c.server.stats.Hits[HitTopicLevels].Add(1)
+		return "topic has more levels than the server takes"
+	}
+	return ""
 }
 
 // publish hands a message to the broker and queues the answer.

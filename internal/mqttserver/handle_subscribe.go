@@ -79,7 +79,7 @@ func (c *conn) checkFilter(filter string) mqttwire.ReasonCode {
 		}
 		return mqttwire.SharedSubscriptionsNotSupported // CONNACK says so
 	}
-	if topic.CheckFilter(filter) != nil || strings.Count(filter, "/") >= c.server.opt.MaxTopicLevels {
+	if topic.CheckFilter(filter) != nil || c.topicTooLarge([]byte(filter)) != "" {
 		return mqttwire.TopicFilterInvalid
 	}
 	return mqttwire.Success

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"math"
 	"os"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -20,14 +19,20 @@ import (
 // handshake reads CONNECT, attaches the session and queues CONNACK. Before it has succeeded there is no
 // session and nothing to clean up.
 func (c *conn) handshake() error {
-	deadline := time.Now().Add(c.server.opt.ConnectTimeout)
+	deadline := time.Now().Add(c.server.live.Load().ConnectTimeout)
 	if err := c.setReadDeadline(deadline); err != nil {
 		return err
 	}
 	if err := c.prepare(deadline); err != nil {
 		return err
 	}
+	if !c.server.admission.enter(c) { // nothing was said yet, so that it costs little
+		c.server.stats.Refused.Add(1)
+		c.end(ending{bad: true, early: true, cause: "too many connections from this address"})
+		return errEnd
+	}
 	f, n, err := c.readConnect()
+	c.server.admission.spoke(c)
 	if err != nil {
 		return err
 	}
@@ -42,7 +47,9 @@ func (c *conn) handshake() error {
 	if err != nil {
 		return c.refuseConnect(err)
 	}
-	err = c.accept(&want)
+	if err = c.server.admission.mayConnect(c); err == nil {
+		err = c.accept(&want)
+	}
 	var no *refusal
 	if errors.As(err, &no) {
 		return c.refuseConnect(err)
@@ -77,6 +84,7 @@ func (c *conn) readConnect() (mqttwire.Frame, int, error) {
 			if _, ended := c.out.ended(); ended {
 				return f, 0, errEnd
 			}
+			c.server.stats.Hits[HitConnectTimeout].Add(1)
 			c.end(ending{bad: true, late: true, cause: "no CONNECT in time"})
 			return f, 0, errEnd
 		case err != nil:
@@ -127,6 +135,9 @@ func (c *conn) accept(want *mqttwire.Connect) error {
 	if err := c.nameClient(want, &reply.Props); err != nil {
 		return err
 	}
+	if err := c.server.admission.admitUser(c, c.remote.user); err != nil {
+		return err
+	}
 	will, err := c.translateWill(want)
 	if err != nil {
 		return err
@@ -146,6 +157,9 @@ func (c *conn) accept(want *mqttwire.Connect) error {
 		return err // nothing may be said any more
 	case isNoRoom(err):
 		return &refusal{mqttwire.ServerBusy, err.Error()}
+	case errors.Is(err, broker.ErrSessions):
+		c.server.stats.Hits[HitSessions].Add(1)
+		return &refusal{mqttwire.QuotaExceeded, err.Error()}
 	case errors.Is(err, store.ErrTooLarge): // the will
 		return &refusal{mqttwire.PacketTooLarge, err.Error()}
 	default:
@@ -183,24 +197,19 @@ func (c *conn) nameClient(want *mqttwire.Connect, reply *mqttwire.Properties) er
 
 // limits settles expiry, keep-alive and sizes, and announces what differs from what was asked.
 func (c *conn) limits(want *mqttwire.Connect, reply *mqttwire.Properties) {
-	opt := &c.server.opt
-	keepAlive := time.Duration(want.KeepAlive) * time.Second
+	opt := c.server.live.Load()
+	keepAlive := c.keepAlive(want, reply)
+	c.idle = keepAlive + keepAlive/2
 	if c.version != mqttwire.V5 {
-		c.idle = keepAlive + keepAlive/2
 		if !want.CleanStart {
 			c.expiry = opt.SessionExpiry
 		}
 		return
 	}
-	if opt.MaxKeepAlive > 0 && (keepAlive == 0 || keepAlive > opt.MaxKeepAlive) {
-		keepAlive = opt.MaxKeepAlive
-		reply.ServerKeepAlive = uint16(min(max(keepAlive/time.Second, 1), math.MaxUint16))
-		reply.Present |= mqttwire.HasServerKeepAlive
-	}
-	c.idle = keepAlive + keepAlive/2
 	if want.Props.Has(mqttwire.HasSessionExpiry) {
 		c.expiry = min(want.Props.SessionExpiry, opt.MaxSessionExpiry)
 		if c.expiry != want.Props.SessionExpiry {
+			c.server.stats.Hits[HitSessionExpiry].Add(1)
 			reply.SessionExpiry = c.expiry
 			reply.Present |= mqttwire.HasSessionExpiry
 		}
@@ -218,13 +227,33 @@ func (c *conn) limits(want *mqttwire.Connect, reply *mqttwire.Properties) {
 	reply.Present |= mqttwire.HasReceiveMaximum | mqttwire.HasMaximumPacketSize | mqttwire.HasSharedAvailable
 }
 
+// keepAlive is what is enforced, and announced where it is not what was asked ([MQTT-3.2.2-22]). MQTT 3.1.1 has no way
+// to say so: there it may only be longer than asked.
+func (c *conn) keepAlive(want *mqttwire.Connect, reply *mqttwire.Properties) time.Duration {
+	opt := c.server.live.Load()
+	asked := time.Duration(want.KeepAlive) * time.Second
+	granted := asked
+	if asked > 0 {
+		granted = max(asked, opt.MinKeepAlive)
+	}
+	if most := opt.MaxKeepAlive; c.version == mqttwire.V5 && most > 0 && (granted == 0 || granted > most) {
+		granted = most
+	}
+	if granted != asked {
+		c.server.stats.Hits[HitKeepAlive].Add(1)
+		reply.ServerKeepAlive = uint16(min(max(granted/time.Second, 1), math.MaxUint16))
+		reply.Present |= mqttwire.HasServerKeepAlive
+	}
+	return granted
+}
+
 // window311 is the most that is in flight to a 3.1.1 client, which cannot say what it takes. It also
 // bounds what must count as sent after a crash (ADR 0002, R7).
 const window311 = 100
 
 // window is how many messages may be in flight to the client ([MQTT-3.3.4-7]).
 func (c *conn) window(want *mqttwire.Connect) int {
-	n := c.server.opt.MaxInflight
+	n := c.server.live.Load().MaxInflight
 	if c.version != mqttwire.V5 {
 		n = min(n, window311)
 	}
@@ -241,7 +270,7 @@ func (c *conn) translateWill(want *mqttwire.Connect) (*broker.Will, error) {
 	}
 	w := &want.Will
 	name := string(w.Topic)
-	if topic.CheckName(name) != nil || strings.Count(name, "/") >= c.server.opt.MaxTopicLevels || isReserved(w.Topic) {
+	if topic.CheckName(name) != nil || c.topicTooLarge(w.Topic) != "" || isReserved(w.Topic) {
 		return nil, &refusal{mqttwire.TopicNameInvalid, "the will's topic is not one to publish to"}
 	}
 	if w.Props.Has(mqttwire.HasPayloadFormat) && w.Props.PayloadFormat == 1 && !utf8.Valid(w.Payload) {
@@ -253,6 +282,10 @@ func (c *conn) translateWill(want *mqttwire.Connect) (*broker.Will, error) {
 	}}
 	if w.Props.Has(mqttwire.HasWillDelay) {
 		will.Delay = w.Props.WillDelay
+		if will.Delay > c.server.live.Load().MaxWillDelay {
+			c.server.stats.Hits[HitWillDelay].Add(1)
+			return nil, &refusal{mqttwire.QuotaExceeded, "the will delay interval is longer than the server takes"}
+		}
 	}
 	if w.Props.Has(mqttwire.HasMessageExpiry) {
 		will.Expiry = max(w.Props.MessageExpiry, 1)

@@ -23,13 +23,13 @@ func (c *conn) Live(m *message.Message, attr uint8, tag string) (much bool) {
 	if o.isEnded {
 		return false // as if it had been published a moment later
 	}
-	if o.liveB > 0 && o.liveB+size > c.server.opt.MaxLiveBytes {
+	if o.liveB > 0 && o.liveB+size > c.server.live.Load().MaxLiveBytes {
 		c.server.stats.LiveDropped.Add(1)
 		return true
 	}
 	o.live = queue(o.live, &liveLists, liveMessage{m, tag, attr})
 	o.liveB += size
-	return o.liveB > c.server.opt.MaxLiveBytes/2
+	return o.liveB > c.server.live.Load().MaxLiveBytes/2
 }
 
 // A publisher waits paceMax at most for this connection, and only while the client takes something at least
@@ -47,7 +47,7 @@ func (c *conn) Pace() {
 	defer look.Stop()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for waited := false; o.liveB > c.server.opt.MaxLiveBytes/2 && !o.isEnded; {
+	for waited := false; o.liveB > c.server.live.Load().MaxLiveBytes/2 && !o.isEnded; {
 		now := time.Now()
 		if now.Sub(began) >= paceMax || now.Sub(o.drainedAt) >= paceStall {
 			return

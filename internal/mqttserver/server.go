@@ -18,22 +18,35 @@ import (
 	"emanet/internal/topic"
 )
 
-// Options are the limits of a server; all must be set but where a zero is said to mean something.
+// Options are the limits of a server; all must be set but where a zero is said to mean something. Those marked
+// live may be changed by Reconfigure.
 type Options struct {
-	MaxPacket        uint32 // bytes, fixed header included
-	MaxConnections   int
+	MaxPacket        uint32        // bytes, fixed header included
+	MaxConnections   int           // live
 	ReceiveMaximum   int           // QoS 1 and 2 messages a client may have unacknowledged; announced
-	MaxInflight      int           // the same towards the client, if its own maximum is not lower
-	MaxKeepAlive     time.Duration // longest granted to MQTT 5; 0 leaves it to the client
-	ConnectTimeout   time.Duration
-	SessionExpiry    uint32 // seconds, of 3.1.1 sessions; broker.Never
-	MaxSessionExpiry uint32 // seconds, of MQTT 5 sessions; broker.Never
-	MaxTopicLevels   int
-	MaxLiveBytes     int64  // QoS 0 bytes waiting for one client
-	ResponsePrefix   string // in front of the client id, for clients that ask for response information; empty: none is given
-	TopicAliasMax    int    // topic aliases that a client may use; announced, 0 for none
-	TopicAliasMaxOut int    // the most used towards a client, if its own maximum is not lower
+	MaxInflight      int           // live: the same towards the client, if its own maximum is not lower
+	MinKeepAlive     time.Duration // live: shortest that is enforced
+	MaxKeepAlive     time.Duration // live: longest granted to MQTT 5; 0 leaves it to the client
+	ConnectTimeout   time.Duration // live
+	SessionExpiry    uint32        // live: seconds, of 3.1.1 sessions; broker.Never
+	MaxSessionExpiry uint32        // live: seconds, of MQTT 5 sessions; broker.Never
+	MaxWillDelay     uint32        // live: seconds; broker.Never
+	MaxTopicLevels   int           // live
+	MaxTopicBytes    int           // live; 0: as many as fit
+	MaxLiveBytes     int64         // live: QoS 0 bytes waiting for one client
+	ResponsePrefix   string        // in front of the client id, for clients that ask for response information; empty: none is given
+	TopicAliasMax    int           // topic aliases that a client may use; announced, 0 for none
+	TopicAliasMaxOut int           // the most used towards a client, if its own maximum is not lower
 	Logger           *slog.Logger
+
+	// All live; 0 is no bound.
+	MaxPerAddress         int // connections
+	MaxPerUser            int // client ids
+	MaxPending            int // connections without a CONNECT yet
+	ConnectRate           int // per second
+	ConnectRatePerAddress int
+	PublishRate           int // messages per second and client
+	PublishBytesRate      int64
 }
 
 // Stats count since the start what is rare; Traffic has the rest.
@@ -50,6 +63,7 @@ type Stats struct {
 	TooLargeDropped  atomic.Uint64 // messages above a client's maximum packet size
 	StalledPublishes atomic.Uint64 // publishes that had to wait for room in the store
 	HeldLost         atomic.Uint64 // of those, given up unacknowledged when their connection ended
+	Hits             [hits]atomic.Uint64
 }
 
 // Server serves one listener or more.
@@ -63,6 +77,8 @@ type Server struct {
 
 	traffic   [trafficShards]trafficShard
 	shardNext atomic.Uint32
+
+	admission admission
 
 	mu       sync.Mutex
 	conns    map[*conn]struct{}
@@ -81,6 +97,7 @@ func New(b *broker.Broker, opt Options) *Server {
 	s := &Server{broker: b, opt: opt, log: opt.Logger, conns: make(map[*conn]struct{})}
 	s.live.Store(&opt)
 	s.faults.log = s.log
+	s.admission.init(s)
 	return s
 }
 
@@ -88,6 +105,9 @@ func New(b *broker.Broker, opt Options) *Server {
 func (opt *Options) fit() {
 	if opt.MaxTopicLevels <= 0 || opt.MaxTopicLevels > topic.MaxLevels {
 		opt.MaxTopicLevels = topic.MaxLevels
+	}
+	if opt.MaxTopicBytes <= 0 || opt.MaxTopicBytes > math.MaxUint16 {
+		opt.MaxTopicBytes = math.MaxUint16
 	}
 	if opt.MaxPacket == 0 || opt.MaxPacket > mqttwire.MaxPacketSize { // 0 must not be announced: it is a protocol error
 		opt.MaxPacket = mqttwire.MaxPacketSize
@@ -97,11 +117,19 @@ func (opt *Options) fit() {
 	}
 }
 
-// Reconfigure sets MaxConnections for what comes from now on; nobody is cut off for it. The other options stay as
-// New was given them.
+// Reconfigure sets the live options for what comes from now on: nobody is cut off, and what was granted to a
+// connection stays granted. The other options stay as New was given them.
 func (s *Server) Reconfigure(opt Options) {
 	opt.fit()
-	s.live.Store(&opt)
+	now := s.opt
+	now.MaxConnections, now.MaxPerAddress, now.MaxPerUser = opt.MaxConnections, opt.MaxPerAddress, opt.MaxPerUser
+	now.ConnectRate, now.ConnectRatePerAddress, now.MaxPending = opt.ConnectRate, opt.ConnectRatePerAddress, opt.MaxPending
+	now.ConnectTimeout, now.MinKeepAlive, now.MaxKeepAlive = opt.ConnectTimeout, opt.MinKeepAlive, opt.MaxKeepAlive
+	now.SessionExpiry, now.MaxSessionExpiry, now.MaxWillDelay = opt.SessionExpiry, opt.MaxSessionExpiry, opt.MaxWillDelay
+	now.MaxTopicLevels, now.MaxTopicBytes = opt.MaxTopicLevels, opt.MaxTopicBytes
+	now.MaxInflight, now.MaxLiveBytes = opt.MaxInflight, opt.MaxLiveBytes
+	now.PublishRate, now.PublishBytesRate = opt.PublishRate, opt.PublishBytesRate
+	s.live.Store(&now)
 }
 
 // Stats are live.
@@ -111,6 +139,7 @@ func (s *Server) Stats() *Stats { return &s.stats }
 func (s *Server) Serve(l net.Listener) error {
 	var delay time.Duration
 	for {
+		s.admission.awaitTurn()
 		nc, err := l.Accept()
 		switch {
 		case errors.Is(err, net.ErrClosed):
@@ -137,17 +166,22 @@ func (s *Server) serveConn(nc net.Conn) {
 	if full || s.stopping {
 		s.mu.Unlock()
 		s.stats.Refused.Add(1)
+		if full {
+			s.stats.Hits[HitConnections].Add(1)
+		}
 		_ = nc.Close() // nothing was said on it yet
 		return
 	}
 	s.conns[c] = struct{}{}
 	s.running.Add(1)
 	s.mu.Unlock()
+	s.admission.accepted(c)
 	s.stats.Accepted.Add(1)
 	s.stats.Connections.Add(1)
 	go func() {
 		defer s.running.Done()
 		c.run()
+		s.admission.leave(c)
 		s.mu.Lock()
 		delete(s.conns, c)
 		s.mu.Unlock()
@@ -164,6 +198,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		c.end(shutdownEnd)
 	}
 	s.mu.Unlock()
+	s.admission.end()
 	defer s.faults.tell()
 	ended := make(chan struct{})
 	go func() {
