@@ -25,6 +25,14 @@ type admission struct {
 	users     map[string]map[string]int // connections by user and client id
 }
 
+// entry is a connection in these books.
+type entry struct {
+	accepted time.Time     // when it was
+	pending  *fifo.Element // until CONNECT is here
+	book     *addressBook  // nil when it is not counted
+	counted  string        // the user that it counts for, "" for none
+}
+
 // addressBook is what is known of one address. It is kept for a second after its last connection, which is what its
 // bucket takes to be full.
 type addressBook struct {

@@ -1,7 +1,6 @@
 package mqttserver
 
 import (
-	fifo "container/list"
 	"errors"
 	"net"
 	"os"
@@ -24,12 +23,7 @@ type conn struct {
 
 	traffic   *trafficShard
 	publishes uint64 // received
-
-	// admission's
-	accepted time.Time     // when it was
-	pending  *fifo.Element // until CONNECT is here
-	book     *addressBook  // nil when it is not counted
-	counted  string        // the user that it counts for, "" for none
+	entry            // admission's
 
 	version  mqttwire.Version // set before the first answer, constant then
 	clientID string
