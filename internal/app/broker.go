@@ -18,6 +18,7 @@ import (
 type core struct {
 	store  *local.Store
 	broker *broker.Broker
+	server *mqttserver.Server // nil without an MQTT listener
 }
 
 // corePart opens the store and the broker on it. The directory's lock is the store's.
@@ -133,6 +134,7 @@ func mqttPart(cfg config.Serve, host *Host, c *core) Part {
 	}
 	return listenerPart(host, config.Listener{Flag: "mqtt", Address: cfg.MQTT}, func() Server {
 		server := mqttserver.New(c.broker, mqttOptions(cfg, host))
+		c.server = server
 		// Nothing may be said any more, not even goodbye: clients find their messages unacknowledged.
 		host.OnFail(server.Abort)
 		host.OnConfig(func(cfg config.Serve) { server.Reconfigure(mqttOptions(cfg, host)) })

@@ -14,6 +14,7 @@ func parts(cfg config.Serve, host *Host) []Part {
 		httpPart(cfg, host),
 		corePart(cfg, host, &c),
 		mqttPart(cfg, host, &c),
+		sysPart(cfg, host, &c),
 	}
 	on := all[:0]
 	for _, part := range all {

@@ -30,6 +30,9 @@ func (s *Serve) Complete() error {
 	if p := s.Limits.ResponsePrefix; strings.ContainsAny(p, "+#\x00") || !utf8.ValidString(p) || len(p) > maxResponsePrefix {
 		return badFlag("mqtt-response-information", "it is not the beginning of a topic name of at most %d bytes", maxResponsePrefix)
 	}
+	if i := s.SysInterval; i > 0 && i < minSysInterval {
+		return badFlag("sys-interval", "%v is shorter than %v; 0s turns the $SYS topics off", i, minSysInterval)
+	}
 	half := s.Store.JournalSegmentBytes / 2
 	if s.MaxPacketBytes == 0 {
 		s.MaxPacketBytes = half
@@ -44,6 +47,9 @@ func (s *Serve) Complete() error {
 // minPacketBytes lets every handshake through; a smaller limit would only
 // refuse clients in ways nobody can trace.
 const minPacketBytes Bytes = 1 << 10
+
+// minSysInterval keeps the $SYS topics from being what the broker mostly does.
+const minSysInterval = 100 * time.Millisecond
 
 // journalPage is the unit in which the journal is laid out.
 const journalPage Bytes = 4 << 10
@@ -82,6 +88,7 @@ func (s *Serve) bounds() []bound {
 	m, st := &s.Limits, &s.Store
 	return append(s.limitBounds(),
 		count("max-connections", s.MaxConnections, 1, 10_000_000),
+		duration("sys-interval", s.SysInterval, 0, 24*time.Hour),
 		count("mqtt-max-queued", m.MaxQueued, 1, 1_000_000_000),
 		size("mqtt-max-queued-bytes", m.MaxQueuedBytes, 1<<10, 1<<40),
 		count("mqtt-max-inflight", m.MaxInflight, 1, math.MaxUint16),

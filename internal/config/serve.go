@@ -23,6 +23,8 @@ type Serve struct {
 
 	AllowAnonymous bool `help:"Accept clients without a user name on listeners that other machines can reach. Logs a warning at each start."`
 
+	SysInterval time.Duration `default:"10s" placeholder:"TIME" help:"How often the topics below $SYS/broker are brought up to date; 0s turns them off."`
+
 	MaxConnections int   `live:"" default:"20000" placeholder:"N" help:"MQTT connections at one time."`
 	MaxPacketBytes Bytes `placeholder:"SIZE" help:"Largest packet accepted, and so the largest message. Default and maximum: half a journal segment."`
 
