@@ -45,6 +45,19 @@ func TryDial(t testing.TB, addr string, version byte) (*Client, error) {
 	return &Client{t: t, conn: conn, r: bufio.NewReaderSize(conn, 64<<10), Version: version}, nil
 }
 
+// DialFrom is Dial from a local address of one's choice, such as 127.0.0.2.
+func DialFrom(t testing.TB, local, addr string, version byte) *Client {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(local)}, Timeout: Patience}
+	conn, err := dialer.Dial("tcp", addr)
+	if err != nil {
+		t.Fatalf("connecting to %s from %s: %v", addr, local, err)
+	}
+	c := &Client{t: t, conn: conn, r: bufio.NewReaderSize(conn, 64<<10), Version: version}
+	t.Cleanup(func() { c.Drop() })
+	return c
+}
+
 // Open dials, connects and expects success.
 func Open(t testing.TB, addr string, c Connect) *Client {
 	t.Helper()

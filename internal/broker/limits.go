@@ -42,20 +42,23 @@ func (b *Broker) refusesRetained(m *message.Message) bool {
 	}
 	opt := b.live.Load()
 	many := opt.MaxRetained > 0 && b.retainedCount() >= opt.MaxRetained
-	large := opt.RetainedMax > 0 && b.retainedBytes.Load()+m.Cost() > opt.RetainedMax
+	more := m.Cost()
+	large := opt.RetainedMax > 0 && b.retainedBytes.Load()+more > opt.RetainedMax
 	if !many && !large {
 		return false
 	}
-	old, there := b.retained.Get(m.Topic)
-	switch {
-	case many && !there:
-		b.counters.RetainedMany.Add(1)
-	case large && !(there && m.Cost() <= old.message.Cost()):
-		b.counters.RetainedLarge.Add(1)
-	default:
-		return false
+	if old, there := b.retained.Get(m.Topic); there { // it takes its place
+		many = false
+		more -= old.message.Cost()
+		large = large && more > 0 && b.retainedBytes.Load()+more > opt.RetainedMax
 	}
-	return true
+	switch {
+	case many:
+		b.counters.RetainedMany.Add(1)
+	case large:
+		b.counters.RetainedLarge.Add(1)
+	}
+	return many || large
 }
 
 // setRetained and forgetRetained keep count of the memory of what clients have left. Under the append lock.
