@@ -19,6 +19,7 @@ type core struct {
 	store  *local.Store
 	broker *broker.Broker
 	server *mqttserver.Server // nil without an MQTT listener
+	users  users
 }
 
 // corePart opens the store and the broker on it. The directory's lock is the store's.
@@ -63,7 +64,9 @@ func (c *core) open(cfg config.Serve, host *Host) error {
 		}
 		return err
 	}
-	c.broker, err = broker.Open(c.store, brokerOptions(cfg, host))
+	opt := brokerOptions(cfg, host)
+	opt.Users = c.users.Users
+	c.broker, err = broker.Open(c.store, opt)
 	if err != nil {
 		return errors.Join(fmt.Errorf("--data %s: %w", cfg.Data, err), c.store.Close())
 	}
@@ -133,8 +136,11 @@ func mqttPart(cfg config.Serve, host *Host, c *core) Part {
 		return Part{}
 	}
 	return listenerPart(host, config.Listener{Flag: "mqtt", Address: cfg.MQTT}, func() Server {
-		server := mqttserver.New(c.broker, mqttOptions(cfg, host))
+		opt := mqttOptions(cfg, host)
+		opt.Users = c.users.Users
+		server := mqttserver.New(c.broker, opt)
 		c.server = server
+		c.users.onChange(server.DropUsers)
 		// Nothing may be said any more, not even goodbye: clients find their messages unacknowledged.
 		host.OnFail(server.Abort)
 		host.OnConfig(func(cfg config.Serve) { server.Reconfigure(mqttOptions(cfg, host)) })

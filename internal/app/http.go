@@ -25,11 +25,12 @@ const (
 	httpStopTimeout   = time.Second // of what the parts after it need as well
 )
 
-func newHTTPServer(host *Host) *httpServer {
+// newHTTPServer takes what stands before whatever tells more than that the process lives.
+func newHTTPServer(host *Host, guard func(http.Handler) http.Handler) *httpServer {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", host.Health.serveHealth)
 	mux.HandleFunc("GET /readyz", host.Health.serveReady)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(host.Metrics.registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", guard(promhttp.HandlerFor(host.Metrics.registry, promhttp.HandlerOpts{})))
 	return &httpServer{&http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: httpHeaderTimeout,

@@ -12,7 +12,7 @@ import (
 func get(t *testing.T, host *Host, method, path string) (int, string) {
 	t.Helper()
 	recorder := httptest.NewRecorder()
-	newHTTPServer(host).server.Handler.ServeHTTP(recorder, httptest.NewRequest(method, path, nil))
+	newHTTPServer(host, new(users).guard("127.0.0.1:0")).server.Handler.ServeHTTP(recorder, httptest.NewRequest(method, path, nil))
 	return recorder.Code, recorder.Body.String()
 }
 

@@ -19,6 +19,9 @@ func newLogger(output io.Writer, form config.LogFormat, level slog.Leveler) *slo
 // warnAtStart says at every start what an operator should not forget having
 // switched on.
 func warnAtStart(log *slog.Logger, cfg config.Serve) {
+	if cfg.HasUsers() && !cfg.AllowAnonymous {
+		return
+	}
 	for _, l := range cfg.Listeners() {
 		if !l.Address.Loopback() {
 			log.Warn("anonymous clients are accepted on a listener that other machines can reach",

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -28,6 +29,10 @@ const (
 func withBroker(t *testing.T, use func(host *Host)) {
 	t.Helper()
 	cfg := smallBroker(t)
+	cfg.Users = filepath.Join(t.TempDir(), "users.toml")
+	if err := os.WriteFile(cfg.Users, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	host := testHost(io.Discard)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -161,7 +161,7 @@ func startListening(t *testing.T, host *Host, cfg config.Serve) string {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	host.OnSummary(func() Pending { cancel(); return Pending{} })
-	if err := run(ctx, host, []Part{httpPart(cfg, host)}, time.Now()); err != nil {
+	if err := run(ctx, host, []Part{httpPart(cfg, host, new(users))}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	return host.listeners[1].(string)
@@ -176,7 +176,7 @@ func TestAPortInUseNamesTheFlagToChange(t *testing.T) {
 	defer func() { _ = taken.Close() }()
 	address := config.Address(taken.Addr().String())
 	cfg := config.Serve{HTTP: address, MQTT: config.Off}
-	err = run(context.Background(), testHost(io.Discard), []Part{httpPart(cfg, testHost(io.Discard))}, time.Now())
+	err = run(context.Background(), testHost(io.Discard), []Part{httpPart(cfg, testHost(io.Discard), new(users))}, time.Now())
 	if err == nil || !strings.Contains(err.Error(), "--http "+string(address)) || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("err = %v", err)
 	}

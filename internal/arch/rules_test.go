@@ -17,10 +17,11 @@ var sees = []struct {
 }{
 	{pkg: "internal/arch"},
 	{pkg: "internal/conformance"},
-	{pkg: "internal/config"},
+	{pkg: "internal/spelling"},
+	{pkg: "internal/config", imports: []string{"internal/spelling"}},
 	{pkg: "internal/message"},
 	{pkg: "internal/topic"},
-	{pkg: "internal/auth", imports: []string{"internal/topic"}},
+	{pkg: "internal/auth", imports: []string{"internal/spelling", "internal/topic"}},
 	{pkg: "internal/mqttwire"},
 	{pkg: "internal/handshake"},
 	{pkg: "internal/disk"},
@@ -54,7 +55,7 @@ var engineInTests = []string{"internal/disk", "internal/disk/powercut", "interna
 // wraps stays replaceable.
 var libraries = map[string][]string{
 	"github.com/alecthomas/kong":          {"cmd/emanet", "internal/config"},
-	"github.com/BurntSushi/toml":          {"internal/config"},
+	"github.com/BurntSushi/toml":          {"internal/auth", "internal/config"},
 	"github.com/prometheus/client_golang": {"internal/app"},
 	"github.com/ncruces/go-sqlite3":       {"internal/disk/sqlitevfs", "internal/store/local"},
 	"golang.org/x/sys":                    {"internal/disk", "internal/app"},

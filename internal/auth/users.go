@@ -1,6 +1,8 @@
 package auth
 
 import (
+	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -12,14 +14,21 @@ type Users struct {
 	files Files
 
 	reloading sync.Mutex
+	seen      map[string]os.FileInfo // the files that were read last; nil: not there
 	now       atomic.Pointer[roster]
 	version   atomic.Uint64
+
+	key      [32]byte // of this process, for what is remembered of passwords
+	delays   delays
+	hashing  *hashing
+	counters LoginCounters
 }
 
 // roster is what the files said at one time. It does not change, but for what
 // its users have proven (user.proven).
 type roster struct {
 	users    map[string]*user
+	list     []*user          // the same, sorted
 	topics   map[string]rules // by user; of users by certificate as well
 	nobodys  rules            // of clients without a user name
 	patterns rules
@@ -30,6 +39,7 @@ type roster struct {
 type user struct {
 	name     string
 	verifier verifier
+	proof    string // the verifier's text
 	tags     []string
 	vhosts   []VHost
 	// proven is the keyed hash of the password that was found right (login.go).
@@ -76,4 +86,10 @@ func (u *Users) Rights(user, client string) *Rights {
 type VHost struct {
 	Name                   string
 	Configure, Write, Read string
+}
+
+// Tagged tells whether the user of a login has one of the tags.
+func (u *Users) Tagged(l Login, tags ...string) bool {
+	known := u.now.Load().users[l.User]
+	return known != nil && slices.ContainsFunc(known.tags, func(tag string) bool { return slices.Contains(tags, tag) })
 }

@@ -89,6 +89,7 @@ func (s *Serve) bounds() []bound {
 	return append(s.limitBounds(),
 		count("max-connections", s.MaxConnections, 1, 10_000_000),
 		duration("sys-interval", s.SysInterval, 0, 24*time.Hour),
+		duration("login-delay-max", s.LoginDelayMax, 0, time.Minute),
 		count("mqtt-max-queued", m.MaxQueued, 1, 1_000_000_000),
 		size("mqtt-max-queued-bytes", m.MaxQueuedBytes, 1<<10, 1<<40),
 		count("mqtt-max-inflight", m.MaxInflight, 1, math.MaxUint16),
@@ -125,17 +126,20 @@ func (s *Serve) completeListeners() error {
 	if s.MQTT == Off && s.HTTP == Off {
 		return badFlag("mqtt", "every listener is off, so nothing could be served")
 	}
-	if s.AllowAnonymous {
+	if s.AllowAnonymous || s.HasUsers() {
 		return nil
 	}
 	for _, l := range s.Listeners() {
 		if !l.Address.Loopback() {
 			return badFlag(l.Flag, "%s can be reached from other machines while no users are configured: "+
-				"listen on 127.0.0.1, or add --allow-anonymous", l.Address)
+				"listen on 127.0.0.1, name users with --users or --mosquitto-passwords, or add --allow-anonymous", l.Address)
 		}
 	}
 	return nil
 }
+
+// HasUsers tells whether some file says who may log in; then nobody comes without a user name but by --allow-anonymous.
+func (s *Serve) HasUsers() bool { return s.Users != "" || s.MosquittoPasswords != "" }
 
 // Listener is an address with the flag that sets it.
 type Listener struct {

@@ -225,15 +225,3 @@ func TestLoopbackIsWhatOtherMachinesCannotReach(t *testing.T) {
 		}
 	}
 }
-
-func TestTheNearestNameIsTheOneMeant(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"a", "", 1}, {"mqtt", "mqt", 1}, {"kitten", "sitting", 3}, {"ab", "ba", 2}} {
-		if got := editDistance(test.a, test.b); got != test.want {
-			t.Errorf("distance of %q and %q is %d, want %d", test.a, test.b, got, test.want)
-		}
-	}
-}

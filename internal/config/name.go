@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"strings"
+
+	"emanet/internal/spelling"
 )
 
 const envPrefix = "EMANET_"
@@ -33,44 +35,11 @@ names:
 
 // checkName refuses a name that no flag has, in the spelling of its source.
 func checkName(name string, known []string, spell func(flag string) string) error {
-	best, bestDistance := "", 1<<30
-	for _, flag := range known {
-		spelt := spell(flag)
-		if spelt == name {
+	spelt := make([]string, len(known))
+	for i, flag := range known {
+		if spelt[i] = spell(flag); spelt[i] == name {
 			return nil
 		}
-		if d := editDistance(name, spelt); d < bestDistance {
-			best, bestDistance = spelt, d
-		}
 	}
-	return fmt.Errorf("unknown key %s; the nearest known one is %s", name, best)
+	return fmt.Errorf("unknown key %s; the nearest known one is %s", name, spelling.Nearest(name, spelt))
 }
-
-// editDistance is the number of single-byte insertions, deletions and
-// replacements between a and b (Levenshtein), with one row of the table kept.
-// Names longer than maxName count as far from everything: the work is the
-// product of the lengths and a file is not trusted to be short.
-func editDistance(a, b string) int {
-	if len(a) > maxName || len(b) > maxName {
-		return maxName
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}
-
-const maxName = 100

@@ -21,7 +21,12 @@ type Serve struct {
 
 	Config string `placeholder:"FILE" help:"TOML file with any of these flags as keys, without the dashes in front."`
 
-	AllowAnonymous bool `help:"Accept clients without a user name on listeners that other machines can reach. Logs a warning at each start."`
+	AllowAnonymous bool `help:"Accept clients without a user name: on listeners that other machines can reach, and beside users where there are some. Logs a warning at each start."`
+
+	Users              string        `placeholder:"FILE" help:"TOML file with users and their rights; 'emanet user' writes it."`
+	MosquittoPasswords string        `placeholder:"FILE" help:"Password file written by mosquitto_passwd."`
+	ACL                string        `name:"acl" placeholder:"FILE" help:"ACL file in mosquitto's form."`
+	LoginDelayMax      time.Duration `default:"4s" placeholder:"TIME" help:"Longest that failed logins delay the next ones from their address; 0s delays none."`
 
 	SysInterval time.Duration `default:"10s" placeholder:"TIME" help:"How often the topics below $SYS/broker are brought up to date; 0s turns them off."`
 

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"emanet/internal/auth"
 	"emanet/internal/broker"
 	"emanet/internal/mqttwire"
 	"emanet/internal/store"
@@ -27,6 +28,8 @@ type conn struct {
 
 	version  mqttwire.Version // set before the first answer, constant then
 	clientID string
+	userName string // "" for none; until login is set, the one the client says it has
+	login    atomic.Pointer[auth.Login]
 	client   *broker.Client // nil until the session is attached; constant then
 	maxOut   uint32         // the client's Maximum Packet Size, 0 for none
 	terse    bool           // the client wants no problem information

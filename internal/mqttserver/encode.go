@@ -27,9 +27,13 @@ const largePayload = 4 << 10
 // that does not read holds no more than that in its own form.
 const flushAt = 256 << 10
 
-// encodeMessage appends a PUBLISH; false: it is larger than the client takes ([MQTT-3.1.2-24]).
+// encodeMessage appends a PUBLISH; false: it is not for the client, as it is larger than the client takes
+// ([MQTT-3.1.2-24]) or of a topic it may not read any more.
 func (o *output) encodeMessage(m *outgoing, now int64) bool {
 	c := o.conn
+	if !o.mayRead(m.message.Topic) {
+		return false
+	}
 	d := mqttwire.Delivery{
 		Topic: m.message.Topic, Payload: m.message.Payload,
 		QoS: m.attr & broker.AttrQoS, Retain: m.attr&broker.AttrRetain != 0,

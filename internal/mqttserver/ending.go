@@ -78,7 +78,7 @@ func (c *conn) noteEnd() {
 	if e.bad && c.server.faults.mayTell() {
 		log = c.server.log.Warn
 	}
-	log("connection ended", "client", c.clientID, "remote", c.remote.String(), "cause", e.cause, "code", e.code.String())
+	log("connection ended", "client", c.clientID, "user", c.userName, "remote", c.remote.String(), "cause", e.cause, "code", e.code.String())
 }
 
 // end decides how the connection ends; the first decision stands. It may be called from any goroutine.

@@ -91,6 +91,8 @@ func (c *conn) publish(name []byte, m *message.Message, packetID uint16) error {
 	case err != nil:
 		c.room.Size = out.Room
 		return err
+	case out.Denied:
+		return c.denied(name, m.QoS, packetID)
 	case out.Refused:
 		return c.refuse(m.QoS, packetID, mqttwire.QuotaExceeded)
 	case out.Duplicate: // no earlier than its original

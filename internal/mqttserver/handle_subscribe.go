@@ -31,6 +31,10 @@ func (c *conn) handleSubscribe(f mqttwire.Frame) error {
 		if codes[i] = c.checkFilter(filter); codes[i].Failed() {
 			continue
 		}
+		if !c.maySubscribe(filter) {
+			codes[i] = mqttwire.NotAuthorized
+			continue
+		}
 		codes[i] = mqttwire.ReasonCode(want.QoS) // granted as asked
 		at = append(at, i)
 		subs = append(subs, broker.Subscription{

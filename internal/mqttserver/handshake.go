@@ -1,8 +1,6 @@
 package mqttserver
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"math"
 	"os"
@@ -37,6 +35,7 @@ func (c *conn) handshake() error {
 		return err
 	}
 	c.traffic.in.packets[f.Type&15].Add(1)
+	f, n = c.detachConnect(f, n)
 	var want mqttwire.Connect
 	err = mqttwire.DecodeConnect(f, &want)
 	c.version = want.Version
@@ -135,11 +134,14 @@ func (c *conn) accept(want *mqttwire.Connect) error {
 	if err := c.nameClient(want, &reply.Props); err != nil {
 		return err
 	}
-	if err := c.server.admission.admitUser(c, c.remote.user); err != nil {
+	if err := c.logIn(want); err != nil {
 		return err
 	}
 	will, err := c.translateWill(want)
 	if err != nil {
+		return err
+	}
+	if err := c.checkWill(want); err != nil {
 		return err
 	}
 	c.limits(want, &reply.Props)
@@ -148,13 +150,15 @@ func (c *conn) accept(want *mqttwire.Connect) error {
 	}
 	c.inform(want, &reply)
 	attached, err := c.server.broker.Attach(broker.Connect{
-		ClientID: c.clientID, CleanStart: want.CleanStart, Expiry: c.expiry,
+		ClientID: c.clientID, User: c.userName, CleanStart: want.CleanStart, Expiry: c.expiry,
 		Window: c.window(want), Will: will, Receiver: c,
 	})
 	switch {
 	case err == nil:
 	case errors.Is(err, store.ErrFailed), errors.Is(err, store.ErrClosed):
 		return err // nothing may be said any more
+	case errors.Is(err, broker.ErrNotOwner):
+		return &refusal{mqttwire.ClientIDNotValid, err.Error()}
 	case isNoRoom(err):
 		return &refusal{mqttwire.ServerBusy, err.Error()}
 	case errors.Is(err, broker.ErrSessions):
@@ -169,29 +173,9 @@ func (c *conn) accept(want *mqttwire.Connect) error {
 	reply.SessionPresent = attached.Present // [MQTT-3.2.2-2], [MQTT-3.2.2-3]
 	raw := mqttwire.AppendConnack(nil, &reply, c.version)
 	c.out.answer(answer{lsn: attached.LSN, kind: mqttwire.TypeConnack, raw: raw})
-	c.server.log.Debug("connected", "client", c.clientID, "remote", c.remote.String(),
+	c.checkLogin()
+	c.server.log.Debug("connected", "client", c.clientID, "user", c.userName, "remote", c.remote.String(),
 		"version", c.version.String(), "present", attached.Present)
-	return nil
-}
-
-// nameClient takes the client id, or gives one where that is allowed ([MQTT-3.1.3-6], [MQTT-3.1.3-7]).
-func (c *conn) nameClient(want *mqttwire.Connect, reply *mqttwire.Properties) error {
-	c.clientID = string(want.ClientID)
-	if c.clientID != "" {
-		return nil
-	}
-	if c.version != mqttwire.V5 && !want.CleanStart { // [MQTT311-3.1.3-8]
-		return &refusal{mqttwire.ClientIDNotValid, "an empty client id without clean session"}
-	}
-	var id [12]byte
-	if _, err := rand.Read(id[:]); err != nil {
-		return &refusal{mqttwire.ServerUnavailable, err.Error()}
-	}
-	c.clientID = "auto-" + hex.EncodeToString(id[:])
-	if c.version == mqttwire.V5 {
-		reply.AssignedClientID = []byte(c.clientID)
-		reply.Present |= mqttwire.HasAssignedClientID
-	}
 	return nil
 }
 

@@ -33,6 +33,7 @@ type output struct {
 	closed      chan struct{} // closed by the writer after the goodbye
 
 	// the writer's own
+	readable  readable
 	publishes uint64             // sent
 	greeted   bool               // CONNACK is written; nothing else goes before it ([MQTT-3.2.0-1])
 	pad       *pad               // nil while there is no writer

@@ -54,6 +54,8 @@ type hello struct {
 	expiry    uint32 // MQTT 5; 0 with !clean: never
 	props     []byte
 	will      *will
+	user      string // "" for none
+	password  string
 }
 
 type will struct {
@@ -66,6 +68,9 @@ func (h hello) bytes() []byte {
 	flags := 0
 	if h.clean {
 		flags |= 2
+	}
+	if h.user != "" {
+		flags |= 0xC0
 	}
 	body := cat(str("MQTT"), h.version)
 	if h.will != nil {
@@ -89,6 +94,9 @@ func (h hello) bytes() []byte {
 		}
 		body = cat(body, str(h.will.topic), str(h.will.payload))
 	}
+	if h.user != "" {
+		body = cat(body, str(h.user), str(h.password))
+	}
 	return pkt(0x10, body)
 }
 
@@ -97,6 +105,9 @@ func v5(id string) hello       { return hello{version: 5, id: id} }
 func v311(id string) hello     { return hello{version: 4, id: id} }
 func v5live(id string) hello   { return hello{version: 5, id: id, clean: true} }
 func v311live(id string) hello { return hello{version: 4, id: id, clean: true} }
+
+// as gives the client a user name and the password that goes with it in tests.
+func (h hello) as(user string) hello { h.user, h.password = user, user+"-secret"; return h }
 
 func (h hello) with(props ...any) hello { h.props = cat(props...); return h }
 

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"emanet/internal/auth"
 	"emanet/internal/broker"
 	"emanet/internal/mqttwire"
 	"emanet/internal/topic"
@@ -37,6 +38,7 @@ type Options struct {
 	ResponsePrefix   string        // in front of the client id, for clients that ask for response information; empty: none is given
 	TopicAliasMax    int           // topic aliases that a client may use; announced, 0 for none
 	TopicAliasMaxOut int           // the most used towards a client, if its own maximum is not lower
+	Users            *auth.Users   // the broker's; nil: there are none
 	Logger           *slog.Logger
 
 	// All live; 0 is no bound.
@@ -64,6 +66,10 @@ type Stats struct {
 	StalledPublishes atomic.Uint64 // publishes that had to wait for room in the store
 	HeldLost         atomic.Uint64 // of those, given up unacknowledged when their connection ended
 	Hits             [hits]atomic.Uint64
+
+	DeniedSubscriptions atomic.Uint64 // 0x87
+	DeniedWills         atomic.Uint64 // CONNECTs refused for their will
+	DeniedDeliveries    atomic.Uint64 // messages not sent, as the right to read them was lost while they waited
 }
 
 // Server serves one listener or more.
