@@ -3,6 +3,7 @@ package harness
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"sync"
@@ -23,6 +24,8 @@ type Client struct {
 	Connack Packet
 	write   sync.Mutex
 	nextID  uint16
+	begun   bool // CONNACK has come
+	over    bool // DISCONNECT has come, or a CONNACK that refuses
 }
 
 // Dial opens a TCP connection and sends nothing.
@@ -99,10 +102,25 @@ func (c *Client) TryWrite(b []byte) error {
 // Send sends one packet.
 func (c *Client) Send(p Packet) { c.Write(p.Bytes(c.Version)) }
 
-// TryRead reads the next packet, or says what ended the connection within the given time.
+// TryRead reads the next packet, or says what ended the connection within the given time. A packet that a server must
+// not send fails the test, whatever is done with the error.
 func (c *Client) TryRead(within time.Duration) (Packet, error) {
 	_ = c.conn.SetReadDeadline(time.Now().Add(within))
-	return ReadPacket(c.r, c.Version)
+	p, err := ReadPacket(c.r, c.Version)
+	switch {
+	case err != nil:
+	case c.over:
+		err = fmt.Errorf("%w: %v behind the end of the connection", errForm, p)
+	case c.begun == (p.Type == CONNACK):
+		err = fmt.Errorf("%w: %v, where the first packet and no other is CONNACK", errForm, p)
+	default:
+		c.begun = true
+		c.over = p.Type == DISCONNECT || p.Type == CONNACK && p.Code != 0
+	}
+	if errors.Is(err, errForm) {
+		c.t.Error(err)
+	}
+	return p, err
 }
 
 // Read reads the next packet.

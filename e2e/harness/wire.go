@@ -3,6 +3,7 @@ package harness
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 )
@@ -55,6 +56,9 @@ func (p Packet) String() string {
 	return fmt.Sprintf("%s id=%d code=%#x codes=%x", name, p.ID, p.Code, p.Codes)
 }
 
+// errForm is every error of a peer that has sent something, but not what MQTT lets it send.
+var errForm = errors.New("a server must not send this")
+
 // ReadPacket reads and decodes one packet as MQTT version 4 (3.1.1) or 5 spells it.
 func ReadPacket(r *bufio.Reader, version byte) (Packet, error) {
 	first, err := r.ReadByte()
@@ -72,14 +76,28 @@ func ReadPacket(r *bufio.Reader, version byte) (Packet, error) {
 			break
 		}
 		if shift += 7; shift > 21 {
-			return Packet{}, fmt.Errorf("remaining length of more than four bytes")
+			return Packet{}, fmt.Errorf("%w: a remaining length of more than four bytes", errForm)
 		}
+	}
+	if shift > 0 && length < 1<<shift {
+		return Packet{}, fmt.Errorf("%w: a remaining length of %d in more bytes than it needs", errForm, length)
 	}
 	body := make([]byte, length)
 	if _, err := io.ReadFull(r, body); err != nil {
 		return Packet{}, err
 	}
-	return decode(first, body, version)
+	p, err := decode(first, body, version)
+	if err != nil {
+		return p, fmt.Errorf("%w: %w", errForm, err)
+	}
+	acknowledge := byte(0)
+	if p.Type == CONNACK {
+		acknowledge = body[0]
+	}
+	if err := check(first, p, acknowledge, version); err != nil {
+		return p, fmt.Errorf("%w, %v: %w", errForm, p, err)
+	}
+	return p, nil
 }
 
 func decode(first byte, body []byte, version byte) (Packet, error) {
