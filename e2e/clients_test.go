@@ -10,7 +10,7 @@ import (
 )
 
 // Every client that people use publishes to every other, each unmodified, with the broker killed between.
-func TestEveryRealClientReceivesFromEveryOtherAcrossAKill(t *testing.T) {
+func TestEveryRealClientReceivesFromEveryOtherAcrossAKill(t *testing.T) { // [MQTT311-7.0.0-2]
 	t.Parallel()
 	b := Start(t)
 	clients := RealClients(t)

@@ -154,7 +154,7 @@ func TestAFullDiskStopsPublishesAndLosesNothing(t *testing.T) {
 	Open(t, b.Addr(), Clean(4, "again")).PublishPacket(Packet{Topic: "c", Payload: []byte("x"), QoS: 1, Retain: true})
 }
 
-func TestAFailedFlushAnswersNobodyAndEndsTheProcess(t *testing.T) {
+func TestAFailedFlushAnswersNobodyAndEndsTheProcess(t *testing.T) { // [MQTT311-4.8.0-2]
 	OnlyEmanet(t)
 	t.Parallel()
 	b := Start(t)

@@ -73,7 +73,7 @@ func TestDisconnectMayShortenTheSessionButNotBeginOne(t *testing.T) {
 	}
 }
 
-func TestACleanStartDiscardsTheSession(t *testing.T) {
+func TestACleanStartDiscardsTheSession(t *testing.T) { // [MQTT-3.1.2-4] [MQTT-3.1.4-4] [MQTT311-3.1.2-6] [MQTT311-3.1.4-3]
 	for _, version := range []byte{4, 5} {
 		b := Start(t)
 		session := Persistent(version, "c")
@@ -85,13 +85,21 @@ func TestACleanStartDiscardsTheSession(t *testing.T) {
 		if c.Connack.SessionPresent {
 			t.Errorf("version %d: session present after a clean start [MQTT-3.2.2-2] [MQTT311-3.2.2-1]", version)
 		}
-		c.Ping()
+		c.Ping() // what was queued is gone
+		expectNothingFrom(t, b, c, "t")
 		b.Kill9()
 		b.Restart()
 		if present(t, b, session) {
 			t.Errorf("version %d: the discarded session came back with the restart", version)
 		}
 	}
+}
+
+// expectNothingFrom publishes to a topic that the client is not subscribed to any more.
+func expectNothingFrom(t *testing.T, b *Broker, c *Client, topic string) {
+	t.Helper()
+	Open(t, b.Addr(), Clean(4, Name("p"))).Publish(topic, "nobody should get this", 1)
+	c.Ping()
 }
 
 func TestTakeoverTellsTheOldConnectionWhy(t *testing.T) {
@@ -127,12 +135,15 @@ func TestAssignedClientIDsAreAnnouncedAndDistinct(t *testing.T) {
 	}
 }
 
-func TestKeepAliveEndsASilentConnectionAfterOneAndAHalfTimes(t *testing.T) {
+func TestKeepAliveEndsASilentConnectionAfterOneAndAHalfTimes(t *testing.T) { // [MQTT-3.2.2-22]
 	t.Parallel()
 	b := Shared(t)
 	connect := Clean(5, Name("c"))
 	connect.KeepAlive = 1
 	silent := Open(t, b.Addr(), connect)
+	if p, ok := silent.Connack.Props.Find(ServerKeepAlive); ok {
+		t.Fatalf("the server wants a keep-alive of %d instead", p.Int)
+	}
 	began := time.Now()
 	connect.ClientID = Name("c")
 	talking := Open(t, b.Addr(), connect)

@@ -33,7 +33,7 @@ func TestAWillIsSentWhenTheConnectionIsLostAndNotAfterDisconnect(t *testing.T) {
 	}
 }
 
-func TestDisconnectWithWillSendsTheWill(t *testing.T) {
+func TestDisconnectWithWillSendsTheWill(t *testing.T) { // [MQTT-3.1.3-10]
 	t.Parallel()
 	b, topic := Shared(t), Name("will")
 	m := mourner(t, b, topic)
@@ -75,7 +75,7 @@ func TestAWillWaitsForItsDelayOrForTheEndOfItsSession(t *testing.T) {
 	expectNothingBefore(t, b, m, topic)
 }
 
-func TestAWillIsSentWhenTheBrokerWasKilledWithTheClientConnected(t *testing.T) {
+func TestAWillIsSentWhenTheBrokerWasKilledWithTheClientConnected(t *testing.T) { // [MQTT-3.1.2-7]
 	OnlyEmanet(t)
 	t.Parallel()
 	b := Start(t)

@@ -111,6 +111,8 @@ func checkProps(ps Props, allowed []byte) error {
 		switch {
 		case !slices.Contains(allowed, p.ID):
 			return fmt.Errorf("property %#x, which does not belong there", p.ID)
+		case p.ID == UserProperty && IsEmanet() && !slices.Contains(allowed, TopicAlias):
+			return fmt.Errorf("user property %q, and emanet has none in its answers", p.Str)
 		case seen[p.ID] && p.ID != UserProperty && p.ID != SubscriptionID:
 			return fmt.Errorf("property %#x twice", p.ID)
 		case p.ID != CorrelationData && p.ID != AuthData && (!utf8.ValidString(p.Str) || strings.Contains(p.Str, "\x00")):

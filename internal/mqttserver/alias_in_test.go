@@ -16,7 +16,7 @@ func aliased(qos int, id uint16, topic, payload string, alias int) []byte {
 	return publish(qos, id, topic, payload, cat(0x23, uint16(alias)))
 }
 
-func TestATopicAliasStandsForTheTopicItWasGivenLast(t *testing.T) { // [MQTT-3.3.2-10], [MQTT-3.3.2-11]
+func TestATopicAliasStandsForTheTopicItWasGivenLast(t *testing.T) { // [MQTT-3.3.2-12]
 	r := start(t, withAliases(2))
 	sub, p := r.connect(v5live("s")), r.dial()
 	sub.subscribe(5, "#", 0)

@@ -67,7 +67,7 @@ func (a *aliasReader) read(packet []byte) (topic, payload string) {
 func (a *aliasReader) resolve(alias int, topic string) string {
 	a.Helper()
 	if alias > a.max {
-		a.Fatalf("alias %d for a client that takes %d [MQTT-3.1.2-26]", alias, a.max)
+		a.Fatalf("alias %d for a client that takes %d [MQTT-3.1.2-26] [MQTT-3.3.2-11]", alias, a.max)
 	}
 	if topic != "" {
 		if a.topics == nil {
