@@ -115,7 +115,7 @@ func (c *conn) maySubscribe(filter string) bool {
 
 // denied answers a publish that the client has no right to. MQTT 3.1.1 has no word for it but the end of the
 // connection, after which the client would come again with the same message: there it is acknowledged, and goes
-// nowhere ([MQTT-3.3.5-2] of 3.1.1).
+// nowhere ([MQTT311-3.3.5-2]).
 func (c *conn) denied(name []byte, qos uint8, packetID uint16) error {
 	c.server.faults.warn("publish denied", "client", c.clientID, "user", c.userName, "remote", c.remote.String(), "topic", string(name))
 	code := mqttwire.NotAuthorized
