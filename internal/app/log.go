@@ -7,13 +7,16 @@ import (
 	"emanet/internal/config"
 )
 
-// newLogger gives the process's log. Its level may be one that changes (slog.LevelVar).
-func newLogger(output io.Writer, form config.LogFormat, level slog.Leveler) *slog.Logger {
+// newLogger gives the process's log. Its level may be one that changes (slog.LevelVar). tellLeft writes at the end how
+// many lines a storm has left out.
+func newLogger(output io.Writer, form config.LogFormat, level slog.Leveler) (log *slog.Logger, tellLeft func()) {
 	options := &slog.HandlerOptions{Level: level}
+	var handler slog.Handler = slog.NewTextHandler(output, options)
 	if form == config.LogJSON {
-		return slog.New(slog.NewJSONHandler(output, options))
+		handler = slog.NewJSONHandler(output, options)
 	}
-	return slog.New(slog.NewTextHandler(output, options))
+	limited := limitLog(handler)
+	return slog.New(limited), limited.limits.tellLeft
 }
 
 // warnAtStart says at every start what an operator should not forget having

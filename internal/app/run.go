@@ -40,7 +40,9 @@ func Run(ctx context.Context, cfg config.Serve, reread func() (config.Serve, err
 	defer undo()
 	var level slog.LevelVar
 	level.Set(cfg.Logging.Level)
-	host := newHost(newLogger(logOutput, cfg.Logging.Format, &level))
+	log, tellLeft := newLogger(logOutput, cfg.Logging.Format, &level)
+	defer tellLeft()
+	host := newHost(log)
 	host.OnReload("configuration", host.reloadConfig(cfg, reread))
 	host.OnConfig(func(cfg config.Serve) { level.Set(cfg.Logging.Level) })
 	warnAtStart(host.Log, cfg)

@@ -42,7 +42,8 @@ func (d *diary) part(name string, startErr, stopErr error) Part {
 }
 
 func testHost(output io.Writer) *Host {
-	return newHost(newLogger(output, config.LogText, slog.LevelDebug))
+	log, _ := newLogger(output, config.LogText, slog.LevelDebug)
+	return newHost(log)
 }
 
 var errBroken = errors.New("broken")
@@ -201,7 +202,8 @@ func TestAnOpenListenerIsWarnedOfAtEachStart(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[config.Address]bool{"127.0.0.1:1883": false, "0.0.0.0:1883": true} {
 		var log bytes.Buffer
-		warnAtStart(newLogger(&log, config.LogText, slog.LevelInfo), config.Serve{MQTT: address, HTTP: config.Off})
+		logger, _ := newLogger(&log, config.LogText, slog.LevelInfo)
+		warnAtStart(logger, config.Serve{MQTT: address, HTTP: config.Off})
 		if warned := strings.Contains(log.String(), "level=WARN") && strings.Contains(log.String(), "--mqtt"); warned != want {
 			t.Errorf("%s: %q", address, log.String())
 		}

@@ -96,6 +96,10 @@ func trafficSamples(server *mqttserver.Server) func(emit func(Sample)) {
 		counter := func(name, help string, v uint64, labels ...string) {
 			emit(Sample{Name: name, Help: help, Kind: Counter, Value: float64(v), Labels: labels})
 		}
+		server.Clients(func(k mqttserver.Kind, n int) {
+			emit(Sample{Name: "emanet_mqtt_clients", Help: "Connections that have a session, by MQTT version and by what carries them.",
+				Kind: Gauge, Value: float64(n), Labels: []string{"version", k.Version, "transport", k.Transport}})
+		})
 		t := server.Traffic()
 		t.In.Each(func(packet string, n uint64) {
 			counter("emanet_mqtt_packets_received_total", "Packets received.", n, "type", packet)

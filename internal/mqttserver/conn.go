@@ -23,8 +23,9 @@ type conn struct {
 	remote remotePeer
 
 	traffic   *trafficShard
-	publishes uint64 // received
-	entry            // admission's
+	publishes uint64    // received
+	since     time.Time // attached
+	entry               // admission's
 
 	version  mqttwire.Version // set before the first answer, constant then
 	clientID string

@@ -63,24 +63,6 @@ func (c *conn) endFor(err error) {
 	}
 }
 
-// noteEnd logs how the connection ended.
-func (c *conn) noteEnd() {
-	e, _ := c.out.ended()
-	switch {
-	case e.early:
-		c.server.stats.Unprepared.Add(1)
-	case e.late:
-		c.server.stats.TimedOut.Add(1)
-	case e.bad:
-		c.server.stats.Malformed.Add(1)
-	}
-	log := c.server.log.Debug
-	if e.bad && c.server.faults.mayTell() {
-		log = c.server.log.Warn
-	}
-	log("connection ended", "client", c.clientID, "user", c.userName, "remote", c.remote.String(), "cause", e.cause, "code", e.code.String())
-}
-
 // end decides how the connection ends; the first decision stands. It may be called from any goroutine.
 func (c *conn) end(e ending) { c.out.end(e) }
 

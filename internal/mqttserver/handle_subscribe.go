@@ -58,6 +58,7 @@ func (c *conn) handleSubscribe(f mqttwire.Frame) error {
 			codes[at[k]] = mqttwire.QuotaExceeded
 		}
 	}
+	c.noteRefusedSubscriptions(s.Subscriptions, codes)
 	c.out.answer(answer{lsn: lsn, kind: mqttwire.TypeSuback, raw: c.suback(s.PacketID, codes)})
 	return nil
 }

@@ -174,8 +174,7 @@ func (c *conn) accept(want *mqttwire.Connect) error {
 	raw := mqttwire.AppendConnack(nil, &reply, c.version)
 	c.out.answer(answer{lsn: attached.LSN, kind: mqttwire.TypeConnack, raw: raw})
 	c.checkLogin()
-	c.server.log.Debug("connected", "client", c.clientID, "user", c.userName, "remote", c.remote.String(),
-		"version", c.version.String(), "present", attached.Present)
+	c.noteConnect(want, attached.Present)
 	return nil
 }
 

@@ -25,6 +25,7 @@ func (c *conn) Live(m *message.Message, attr uint8, tag string) (much bool) {
 	}
 	if o.liveB > 0 && o.liveB+size > c.server.live.Load().MaxLiveBytes {
 		c.server.stats.LiveDropped.Add(1)
+		o.dropped++
 		return true
 	}
 	o.live = queue(o.live, &liveLists, liveMessage{m, tag, attr})

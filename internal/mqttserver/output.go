@@ -34,6 +34,7 @@ type output struct {
 
 	// the writer's own
 	readable  readable
+	dropped   uint64             // of what was live; under mu
 	publishes uint64             // sent
 	greeted   bool               // CONNACK is written; nothing else goes before it ([MQTT-3.2.0-1])
 	pad       *pad               // nil while there is no writer

@@ -81,6 +81,7 @@ type Server struct {
 	stats  Stats
 	faults faults
 
+	clients   kinds
 	traffic   [trafficShards]trafficShard
 	shardNext atomic.Uint32
 
