@@ -28,6 +28,7 @@ func main() {
 type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Run the broker."`
 	Check   checkCommand   `cmd:"" help:"Read a data directory and report what does not fit together."`
+	User    userCommand    `cmd:"" help:"Change the users in a file of 'emanet serve --users'."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 

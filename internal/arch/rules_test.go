@@ -21,10 +21,10 @@ var sees = []struct {
 	{pkg: "internal/config", imports: []string{"internal/spelling"}},
 	{pkg: "internal/message"},
 	{pkg: "internal/topic"},
-	{pkg: "internal/auth", imports: []string{"internal/spelling", "internal/topic"}},
 	{pkg: "internal/mqttwire"},
 	{pkg: "internal/handshake"},
 	{pkg: "internal/disk"},
+	{pkg: "internal/auth", imports: []string{"internal/disk", "internal/spelling", "internal/topic"}},
 	{pkg: "internal/disk/powercut", imports: []string{"internal/disk"}},
 	{pkg: "internal/disk/sqlitevfs", imports: []string{"internal/disk"}, inTests: []string{"internal/disk/powercut"}},
 	{pkg: "internal/journal", imports: []string{"internal/disk"}, inTests: []string{"internal/disk/powercut"}},
@@ -43,7 +43,7 @@ var sees = []struct {
 	{pkg: "internal/app",
 		imports: []string{"internal/auth", "internal/broker", "internal/config", "internal/disk", "internal/journal", "internal/mailbox",
 			"internal/mqttserver", "internal/store", "internal/store/local"}},
-	{pkg: "cmd/emanet", imports: []string{"internal/app", "internal/config"}},
+	{pkg: "cmd/emanet", imports: []string{"internal/app", "internal/auth", "internal/config"}},
 }
 
 // engineInTests lets the tests of what stands on the store run it on the real
@@ -59,6 +59,7 @@ var libraries = map[string][]string{
 	"github.com/prometheus/client_golang": {"internal/app"},
 	"github.com/ncruces/go-sqlite3":       {"internal/disk/sqlitevfs", "internal/store/local"},
 	"golang.org/x/sys":                    {"internal/disk", "internal/app"},
+	"golang.org/x/term":                   {"cmd/emanet"},
 	"go.uber.org/goleak":                  nil, // tests only, in any package
 	"pgregory.net/rapid":                  nil,
 }

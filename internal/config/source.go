@@ -44,20 +44,34 @@ func (s *Source) Resolve(ctx *kong.Context, parent *kong.Path, flag *kong.Flag) 
 	if parent.Command == nil || flag.Name == "help" {
 		return nil, nil
 	}
+	if parent.Command.Name != serveCommand {
+		return s.fromEnvironment(flag.Name)
+	}
 	if s.file == nil {
 		s.file = map[string]any{}
 		s.err = s.load(ctx, parent)
 	}
-	name := envName(flag.Name)
-	if value, found := s.environ[name]; found {
-		s.origin[flag.Name] = name
-		return value, nil
+	if value, err := s.fromEnvironment(flag.Name); value != nil {
+		return value, err
 	}
 	if value, found := s.file[flag.Name]; found {
 		s.origin[flag.Name] = s.path
 		return value, nil
 	}
 	return nil, nil
+}
+
+// serveCommand alone has a file, and an environment that is its own: a tool may run beside it, with the same one.
+const serveCommand = "serve"
+
+func (s *Source) fromEnvironment(flag string) (any, error) {
+	name := envName(flag)
+	value, found := s.environ[name]
+	if !found {
+		return nil, nil
+	}
+	s.origin[flag] = name
+	return value, nil
 }
 
 // load reads the file and checks the names in both sources against the flags

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,6 +24,15 @@ func syncDir(d *os.File) error { return d.Sync() }
 // process apart, and the kernel drops it with the process.
 func lockFile(f *os.File) error {
 	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+}
+
+// ownLike gives the file the owner that another one has, if it is not ours as well.
+func ownLike(f *os.File, other os.FileInfo) error {
+	st, ok := other.Sys().(*syscall.Stat_t)
+	if !ok || int(st.Uid) == os.Geteuid() && int(st.Gid) == os.Getegid() {
+		return nil
+	}
+	return f.Chown(int(st.Uid), int(st.Gid))
 }
 
 func freeBytes(name string) (int64, error) {

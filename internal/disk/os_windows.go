@@ -25,6 +25,9 @@ func lockFile(f *os.File) error {
 		windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &ol)
 }
 
+// ownLike: a file's owner is inherited from its directory.
+func ownLike(*os.File, os.FileInfo) error { return nil }
+
 func freeBytes(name string) (int64, error) {
 	p, err := windows.UTF16PtrFromString(name)
 	if err != nil {
