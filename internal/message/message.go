@@ -2,6 +2,8 @@
 // It knows no protocol: servers translate their wire form into it once, at their edge.
 package message
 
+import "sync/atomic"
+
 // Message is one published message. It is shared by all its recipients and never changed after it
 // was handed to the broker; a server that must alter a field for one recipient does so while encoding.
 type Message struct {
@@ -37,6 +39,19 @@ type Properties struct {
 	Correlation      []byte
 	// User keeps the order and the duplicates of the publisher ([MQTT-3.3.2-18]).
 	User []Pair
+
+	encoded atomic.Pointer[[]byte]
+}
+
+// Encoded is what encode makes of p, made for the first recipient and shared by all others, who must not change it.
+// There is room for one form: the one of the protocol that can say all of it.
+func (p *Properties) Encoded(encode func(*Properties) []byte) []byte {
+	if b := p.encoded.Load(); b != nil {
+		return *b
+	}
+	b := encode(p) // perhaps two do so at once: they make the same
+	p.encoded.Store(&b)
+	return b
 }
 
 // Pair is a user property.
@@ -50,9 +65,9 @@ const overhead = 160
 func (m *Message) Cost() int64 {
 	n := overhead + len(m.Topic) + len(m.Payload)
 	if p := m.Properties; p != nil {
-		n += 128 + len(p.ContentType) + len(p.ResponseTopic) + len(p.Correlation)
+		n += 192 + 2*(len(p.ContentType)+len(p.ResponseTopic)+len(p.Correlation)) // twice: they may be encoded as well
 		for _, u := range p.User {
-			n += 32 + len(u.Key) + len(u.Value)
+			n += 40 + 2*(len(u.Key)+len(u.Value))
 		}
 	}
 	return int64(n)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"reflect"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"emanet/internal/message"
@@ -66,4 +68,25 @@ func FuzzDecodeNeverPanicsAndIsStable(f *testing.F) {
 			t.Fatalf("%+v became %+v, %v", m, again, err)
 		}
 	})
+}
+
+func TestPropertiesAreEncodedOnceForAllRecipients(t *testing.T) {
+	p, made := whole().Properties, atomic.Int64{}
+	encode := func(p *message.Properties) []byte {
+		made.Add(1)
+		return []byte(p.ResponseTopic)
+	}
+	p.Encoded(encode)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if got := p.Encoded(encode); string(got) != "re/ply" {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+	all.Wait()
+	if n := made.Load(); n != 1 {
+		t.Errorf("encoded %d times", n)
+	}
 }

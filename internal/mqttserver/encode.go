@@ -41,7 +41,7 @@ func (o *output) encodeMessage(m *outgoing, now int64) bool {
 	}
 	if c.version == mqttwire.V5 {
 		if m.message.Properties != nil {
-			d.Forward = forward(m.message.Properties)
+			d.Forward = m.message.Properties.Encoded(forward)
 		}
 		if m.tag != "" {
 			d.SubscriptionIDs = identifiers(m.tag)

@@ -1,6 +1,8 @@
 package mqttserver
 
 import (
+	"strings"
+
 	"emanet/internal/message"
 	"emanet/internal/mqttwire"
 )
@@ -48,15 +50,38 @@ func translateProperties(p *mqttwire.Properties) *message.Properties {
 	if out.HasCorrelation {
 		out.Correlation = append([]byte(nil), p.CorrelationData...)
 	}
-	for key, value := range p.User.All() {
-		out.User = append(out.User, message.Pair{Key: string(key), Value: string(value)})
+	out.User = translateUser(p.User)
+	return out
+}
+
+// translateUser makes pairs of user properties: their text is allocated once.
+func translateUser(user mqttwire.UserProperties) []message.Pair {
+	pairs := 0
+	for range user.All() {
+		pairs++
+	}
+	if pairs == 0 {
+		return nil
+	}
+	var text strings.Builder
+	text.Grow(len(user))
+	add := func(b []byte) string {
+		at := text.Len()
+		text.Write(b)
+		return text.String()[at:]
+	}
+	out := make([]message.Pair, 0, pairs)
+	for key, value := range user.All() {
+		out = append(out, message.Pair{Key: add(key), Value: add(value)})
 	}
 	return out
 }
 
 // forward is the wire form of a message's properties.
 func forward(p *message.Properties) []byte {
-	var w mqttwire.Properties
+	w := mqttwire.Properties{
+		ContentType: []byte(p.ContentType), ResponseTopic: []byte(p.ResponseTopic), CorrelationData: p.Correlation,
+	}
 	if p.HasPayloadFormat {
 		w.Present |= mqttwire.HasPayloadFormat
 		if p.PayloadIsUTF8 {
@@ -65,18 +90,15 @@ func forward(p *message.Properties) []byte {
 	}
 	if p.HasContentType {
 		w.Present |= mqttwire.HasContentType
-		w.ContentType = []byte(p.ContentType)
 	}
 	if p.HasResponseTopic {
 		w.Present |= mqttwire.HasResponseTopic
-		w.ResponseTopic = []byte(p.ResponseTopic)
 	}
 	if p.HasCorrelation {
 		w.Present |= mqttwire.HasCorrelationData
-		w.CorrelationData = p.Correlation
 	}
 	for _, u := range p.User {
 		w.User = w.User.Append(u.Key, u.Value)
 	}
-	return w.AppendForward(nil)
+	return w.AppendForward(make([]byte, 0, 16+len(p.ContentType)+len(p.ResponseTopic)+len(p.Correlation)+len(w.User)))
 }

@@ -72,7 +72,7 @@ func render(m *message.Message) string {
 	}
 	p := "-"
 	if m.Properties != nil {
-		p = fmt.Sprintf("%+v", *m.Properties)
+		p = fmt.Sprintf("%+v", m.Properties)
 	}
 	return fmt.Sprintf("%s|%q|%d|%d|%d|%v|%s", m.Topic, m.Payload, m.ReceivedAt, m.ExpiresAt, m.QoS, m.Retain, p)
 }
