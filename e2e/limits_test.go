@@ -350,3 +350,58 @@ func TestLimitOnTheRouteCache(t *testing.T) {
 		}
 	})
 }
+
+func TestLimitsOnTopicAliases(t *testing.T) {
+	OnlyEmanet(t)
+	t.Parallel()
+	b := Start(t, "--mqtt-topic-alias-max", "2", "--mqtt-topic-alias-max-out", "1")
+	limitedFor(t, b, "mqtt-topic-alias-max", []byte{5}, func(t *testing.T, version byte) {
+		c := Open(t, b.Addr(), Clean(version, Name("c")))
+		if most, _ := c.Connack.Props.Find(TopicAliasMaximum); most.Int != 2 {
+			t.Errorf("CONNACK allows %d", most.Int)
+		}
+		c.Send(Packet{Type: PUBLISH, Topic: "t", Props: Props{Num(TopicAlias, 3)}})
+		if last := c.ExpectClosed(); last.Code != 0x94 {
+			t.Errorf("a third alias ended with %v", last)
+		}
+	})
+	t.Run("mqtt-topic-alias-max-out/v5", func(t *testing.T) {
+		connect := Clean(5, Name("c"))
+		connect.Props = Props{Num(TopicAliasMaximum, 10)}
+		c := Open(t, b.Addr(), connect)
+		prefix := Name("t")
+		c.Subscribe(To(prefix+"/#", 1))
+		for round := range 20 {
+			for i := range 3 {
+				c.Send(Packet{Type: PUBLISH, Topic: fmt.Sprintf("%s/%d", prefix, i), Payload: fmt.Append(nil, round)})
+				p := c.Expect(PUBLISH)
+				if alias, ok := p.Props.Find(TopicAlias); ok && alias.Int != 1 {
+					t.Fatalf("alias %d is used, of at most one", alias.Int)
+				}
+			}
+		}
+	})
+}
+
+func TestLimitOnTheMemoryOfBodies(t *testing.T) {
+	OnlyEmanet(t)
+	t.Parallel()
+	b := Start(t, "--memory-budget", "1MiB")
+	keeper := Open(t, b.Addr(), Persistent(5, "keeper"))
+	keeper.Subscribe(To("t", 1))
+	keeper.Disconnect()
+	c := Open(t, b.Addr(), Clean(5, "c"))
+	const count = 600
+	body := strings.Repeat("x", 10_000)
+	for range count {
+		c.Publish("t", body, 1)
+	}
+	Eventually(t, "what waits has left the memory", func() bool {
+		m := b.Metrics()
+		return m["emanet_pending"] == count && m["emanet_mailbox_memory_bytes"] < 1<<20+256*10_300
+	})
+	keeper = Open(t, b.Addr(), Persistent(5, "keeper"))
+	for range count {
+		keeper.Ack(keeper.ExpectPublish("t", body))
+	}
+}

@@ -47,7 +47,7 @@ func limits(cfg *config.Serve) []limit {
 		{"mqtt-max-topic-bytes", atMost(m.MaxTopicBytes), hit(mqttserver.HitTopicBytes)},
 		{"mqtt-max-inflight", atMost(m.MaxInflight), nil},
 		{"mqtt-receive-maximum", atMost(m.ReceiveMaximum), hit(mqttserver.HitReceiveMaximum)},
-		{"mqtt-topic-alias-max", float64(m.TopicAliasMax), nil},
+		{"mqtt-topic-alias-max", float64(m.TopicAliasMax), hit(mqttserver.HitTopicAlias)},
 		{"mqtt-topic-alias-max-out", float64(m.TopicAliasMaxOut), nil},
 		{"mqtt-publish-rate", atMost(m.Publish.PublishRate), hit(mqttserver.HitPublishRate)},
 		{"mqtt-publish-bytes-rate", atMost(int(m.Publish.PublishBytesRate)), hit(mqttserver.HitPublishBytesRate)},

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"log/slog"
 	"reflect"
 
 	"github.com/alecthomas/kong"
@@ -36,15 +37,26 @@ func Adopt(current, next Serve) (merged Serve, changes []Change, err error) {
 	return merged, changes, merged.Complete()
 }
 
-// LiveFlags lists the flags that a reload changes without a restart.
-func LiveFlags() []string {
-	var names []string
+// Flag is a flag as the documentation has to tell of it.
+type Flag struct {
+	Name    string // without dashes in front
+	Default string // as on the command line; "" for none
+	Live    bool   // a reload changes it while the process runs
+	Limit   bool   // a number, a size or a time: something that is bounded
+}
+
+// Flags lists all flags of serve.
+func Flags() []Flag {
+	var all []Flag
 	for _, flag := range flagsOf(new(Serve)) {
-		if flag.Tag.Has("live") {
-			names = append(names, flag.Name)
-		}
+		kind := flag.Target.Kind()
+		_, isWord := flag.Target.Addr().Interface().(*slog.Level)
+		all = append(all, Flag{
+			Name: flag.Name, Default: flag.Default, Live: flag.Tag.Has("live"),
+			Limit: (kind == reflect.Int || kind == reflect.Int64) && !isWord,
+		})
 	}
-	return names
+	return all
 }
 
 // flagsOf lists the flags of s, always in the same order, each with a hold on its field.

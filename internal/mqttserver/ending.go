@@ -44,6 +44,8 @@ func (c *conn) endFor(err error) {
 		switch wrong.Code {
 		case mqttwire.PacketTooLarge:
 			c.server.stats.Hits[HitPacket].Add(1)
+		case mqttwire.TopicAliasInvalid:
+			c.server.stats.Hits[HitTopicAlias].Add(1)
 		case mqttwire.ReceiveMaximumExceeded:
 			c.server.stats.Hits[HitReceiveMaximum].Add(1)
 		}

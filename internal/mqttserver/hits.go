@@ -20,6 +20,7 @@ const (
 	HitSessions      // the broker's bound on sessions
 	HitTopicLevels
 	HitTopicBytes
+	HitTopicAlias
 	HitPublishRate // publishes that were read later
 	HitPublishBytesRate
 	hits // how many there are
