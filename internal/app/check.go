@@ -19,11 +19,13 @@ func Check(dir string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d records, %d retained messages\n", report.Records, report.Retained)
-	fmt.Fprintf(out, "%d mailboxes with %d entries on %d pages\n", report.Mailboxes, report.Entries, report.EntryPages)
-	fmt.Fprintf(out, "%d messages on %d pages\n", report.Messages, report.MessagePages)
-	fmt.Fprintf(out, "database of %d bytes, folded up to batch %d; journal up to batch %d, %d of them not folded\n",
-		report.DatabaseBytes, report.Folded, report.Last, report.Unfolded)
+	if report.Opened {
+		fmt.Fprintf(out, "%d records, %d retained messages\n", report.Records, report.Retained)
+		fmt.Fprintf(out, "%d mailboxes with %d entries on %d pages\n", report.Mailboxes, report.Entries, report.EntryPages)
+		fmt.Fprintf(out, "%d messages on %d pages\n", report.Messages, report.MessagePages)
+		fmt.Fprintf(out, "database of %d bytes, folded up to batch %d; journal up to batch %d, %d of them not folded\n",
+			report.DatabaseBytes, report.Folded, report.Last, report.Unfolded)
+	}
 	for _, problem := range report.Problems {
 		fmt.Fprintln(out, "problem:", problem)
 	}

@@ -86,6 +86,9 @@ func TestACheckFindsWhatIsBroken(t *testing.T) {
 	if err := Check(cfg.Data, &out); err == nil {
 		t.Errorf("a segment cut short was not found:\n%s", &out)
 	}
+	if strings.Contains(out.String(), "records,") {
+		t.Errorf("numbers are told of what was not looked at:\n%s", &out)
+	}
 }
 
 // lookAt asks a running broker for its health and its figures.

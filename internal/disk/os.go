@@ -112,7 +112,7 @@ func (osFS) Lock(dir string) (io.Closer, error) {
 		if n == 0 {
 			n = copy(owner[:], "unknown")
 		}
-		return nil, errors.Join(fmt.Errorf("%s: %w (process %s): %w", dir, ErrLocked, owner[:n], err), f.Close())
+		return nil, errors.Join(fmt.Errorf("%s: %w (process %s)", dir, ErrLocked, owner[:n]), f.Close())
 	}
 	// The id is a courtesy to the reader of the message; with a full disk the lock holds all the same.
 	if f.Truncate(0) == nil {

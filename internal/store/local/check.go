@@ -15,6 +15,7 @@ import (
 
 // Report is what Check found.
 type Report struct {
+	Opened        bool      // else a damaged file kept the rest from being looked at, and all numbers are 0
 	Folded, Last  store.LSN // in broker.db; in the journal
 	Unfolded      int       // journal records above Folded
 	Mailboxes     int
@@ -92,6 +93,7 @@ func (s *Store) check(r *Report) error {
 	if err != nil {
 		return err
 	}
+	r.Opened = true
 	r.Folded, r.Last = s.fold.foldedLSN(), s.journal.Flushed()
 	r.DatabaseBytes = s.fileSize(s.databasePath())
 	if err := s.checkJournal(r); err != nil {

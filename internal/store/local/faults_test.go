@@ -186,6 +186,9 @@ func TestTwoStoresOnOneDirectory(t *testing.T) {
 	if !errors.Is(err, store.ErrLocked) {
 		t.Fatalf("second open: %v, want ErrLocked", err)
 	}
+	if n := strings.Count(err.Error(), "in use"); n != 1 {
+		t.Errorf("%q says %d times what is wrong", err, n)
+	}
 	b.close()
 }
 

@@ -72,7 +72,7 @@ func (s *Store) open() error {
 	}
 	lock, err := s.opt.FS.Lock(s.dir)
 	if errors.Is(err, disk.ErrLocked) {
-		return fmt.Errorf("%w: %w", store.ErrLocked, err)
+		return inUse{err}
 	}
 	if err != nil {
 		return err
@@ -102,6 +102,13 @@ func (s *Store) open() error {
 	s.readers = newReaders(s.databasePath(), s.opt.VFS, s.opt.Readers)
 	return nil
 }
+
+// inUse is store.ErrLocked in the words of the disk, which knows by whom.
+type inUse struct{ error }
+
+func (e inUse) Unwrap() error { return e.error }
+
+func (inUse) Is(target error) bool { return target == store.ErrLocked }
 
 // makeDir creates a directory with its parents, each of them durable before there is anything in it.
 func makeDir(fsys disk.FS, dir string) error {
