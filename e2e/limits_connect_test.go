@@ -1,7 +1,13 @@
 package e2e
 
 import (
+	"crypto/pbkdf2"
+	"crypto/sha512"
+	"encoding/base64"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -152,5 +158,79 @@ func TestLimitOnTheRateOfPublishes(t *testing.T) {
 		})
 		other := Open(t, b.Addr(), Clean(5, Name("other"))) // has a rate of its own
 		other.Publish("t", "x", 1)
+	}
+}
+
+// passwords writes a password file in mosquitto's form: user "ann" and others, each with its name as password.
+func passwords(t *testing.T, users ...string) string {
+	t.Helper()
+	const rounds = 101
+	salt := []byte("not random")
+	var lines strings.Builder
+	for _, user := range users {
+		hash, err := pbkdf2.Key(sha512.New, user, salt, rounds, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&lines, "%s:$7$%d$%s$%s\n", user, rounds,
+			base64.StdEncoding.EncodeToString(salt), base64.StdEncoding.EncodeToString(hash))
+	}
+	file := filepath.Join(t.TempDir(), "passwords")
+	if err := os.WriteFile(file, []byte(lines.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func named(version byte, id, user string) Connect {
+	c := Clean(version, id)
+	c.User, c.Password = user, user
+	return c
+}
+
+func TestLimitOnConnectionsPerUser(t *testing.T) {
+	OnlyEmanet(t)
+	t.Parallel()
+	b := Start(t, "--mosquitto-passwords", passwords(t, "ann", "bob"), "--max-connections-per-user", "2")
+	Open(t, b.Addr(), named(4, "first", "ann"))
+	second := Open(t, b.Addr(), named(5, "second", "ann"))
+	limited(t, b, "max-connections-per-user", func(t *testing.T, version byte) {
+		if c, code := tryConnect(t, b, named(version, Name("c"), "ann")); c != nil || code != byVersion(version, 3, 0x97) {
+			t.Errorf("a third client of a user is answered by %#x", code)
+		}
+		Open(t, b.Addr(), named(version, Name("c"), "bob")).Ping()
+	})
+	again := Open(t, b.Addr(), named(5, "second", "ann")) // takes over what is there
+	second.ExpectClosed()
+	again.Disconnect()
+	Eventually(t, "the place that came free is given", func() bool {
+		c, _ := tryConnect(t, b, named(5, Name("c"), "ann"))
+		return c != nil
+	})
+}
+
+func TestLimitOnTheDelayOfLogins(t *testing.T) {
+	OnlyEmanet(t)
+	t.Parallel()
+	b := Start(t, "--mosquitto-passwords", passwords(t, "ann"), "--login-delay-max", "100ms")
+	for _, version := range []byte{4, 5} {
+		t.Run(fmt.Sprintf("login-delay-max/v%d", version), func(t *testing.T) {
+			wrong := named(version, Name("c"), "ann")
+			wrong.Password = "wrong"
+			Eventually(t, "logins are delayed", func() bool {
+				if c, code := tryConnect(t, b, wrong); c != nil || code != byVersion(version, 4, 0x86) {
+					t.Fatalf("a wrong password is answered by %#x", code)
+				}
+				return b.Metrics()["emanet_logins_delayed_total"] > 0
+			})
+			for range 5 {
+				tryConnect(t, b, wrong)
+			}
+			began := time.Now()
+			Open(t, b.Addr(), named(version, Name("c"), "ann"))
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("the right password waited %v, and 100ms is the most", took)
+			}
+		})
 	}
 }

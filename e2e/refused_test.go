@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"strings"
 	"testing"
 
 	. "emanet/e2e/harness"
@@ -54,6 +55,21 @@ func TestMQTT31IsRefusedWithCodeOne(t *testing.T) {
 		if last := c.ExpectClosed(); last.Type != CONNACK || last.Code != want {
 			t.Errorf("version %d got %v, not code %#x [MQTT-3.1.2-2] [MQTT311-3.1.2-2]", version, last, want)
 		}
+	}
+}
+
+func TestASegmentSizeOtherThanTheDirectorysIsAnErrorOfUsage(t *testing.T) {
+	OnlyEmanet(t)
+	t.Parallel()
+	root := t.TempDir()
+	b := StartIn(t, root, "--journal-segments", "4", "--journal-segment-bytes", "256KiB")
+	b.Terminate()
+	b = Prepare(t, root, "--journal-segments", "4", "--journal-segment-bytes", "512KiB")
+	if err := b.TryRestart(); err == nil {
+		t.Fatal("the broker starts on a journal of another segment size")
+	}
+	if code := b.Ended(); code != 2 || !strings.Contains(b.Log(), "--journal-segment-bytes") {
+		t.Errorf("exit %d, and the log says:\n%s", code, b.Log())
 	}
 }
 

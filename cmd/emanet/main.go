@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"emanet/internal/app"
 	"emanet/internal/config"
 )
 
@@ -37,9 +38,6 @@ type streams struct {
 	out, err io.Writer
 }
 
-// usageError is an error of the operator's, found after parsing.
-type usageError struct{ error }
-
 // run is main without the process: it returns the exit code.
 func run(args, environ []string, stdout, stderr io.Writer) int {
 	var cli commands
@@ -53,13 +51,13 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		err = ctx.Run(streams{out: stdout, err: stderr}, reread(func() (config.Serve, error) { return serveAgain(args, environ) }))
 	} else {
-		err = usageError{err}
+		err = app.UsageError{Err: err}
 	}
 	if err == nil {
 		return exitOK
 	}
 	fmt.Fprintf(stderr, "emanet: %v\n", source.Explain(err))
-	var usage usageError
+	var usage app.UsageError
 	if errors.As(err, &usage) {
 		return exitUsage
 	}

@@ -18,7 +18,7 @@ type reread func() (config.Serve, error)
 // Run serves until a signal ends it or a part of the broker fails for good.
 func (c *serveCommand) Run(s streams, again reread) error {
 	if err := c.Complete(); err != nil {
-		return usageError{err}
+		return app.UsageError{Err: err}
 	}
 	ctx, stop := app.UntilSignal(context.Background(), s.err)
 	defer stop()

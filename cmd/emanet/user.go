@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/term"
 
+	"emanet/internal/app"
 	"emanet/internal/auth"
 )
 
@@ -35,7 +36,7 @@ type passwordFlags struct {
 
 func (f *passwordFlags) read(s streams) ([]byte, error) {
 	if f.Iterations < auth.IterationsDefault || f.Iterations > auth.IterationsMax {
-		return nil, usageError{fmt.Errorf("--iterations: %d is not between %d and %d", f.Iterations, auth.IterationsDefault, auth.IterationsMax)}
+		return nil, app.UsageError{Err: fmt.Errorf("--iterations: %d is not between %d and %d", f.Iterations, auth.IterationsDefault, auth.IterationsMax)}
 	}
 	password, err := f.source(s)
 	if err == nil {
@@ -97,7 +98,7 @@ type userAddCommand struct {
 // Run adds the user; there must be none of that name.
 func (c *userAddCommand) Run(s streams) error {
 	if err := auth.CheckName(c.Name); err != nil {
-		return usageError{err}
+		return app.UsageError{Err: err}
 	}
 	password, err := c.read(s)
 	if err != nil {

@@ -62,6 +62,9 @@ func (c *core) open(cfg config.Serve, host *Host) error {
 		if errors.Is(err, journal.ErrCorrupt) && !cfg.Salvage {
 			err = fmt.Errorf("%w; restore a copy, or keep what is whole of it with --salvage", err)
 		}
+		if errors.Is(err, journal.ErrSegmentSize) {
+			err = UsageError{fmt.Errorf("--journal-segment-bytes: %w", err)}
+		}
 		return err
 	}
 	opt := brokerOptions(cfg, host)

@@ -33,6 +33,7 @@ func limits(cfg *config.Serve) []limit {
 		{"connect-rate", atMost(c.ConnectRate), hit(mqttserver.HitConnectRate)},
 		{"connect-rate-per-address", atMost(c.ConnectRatePerAddress), hit(mqttserver.HitConnectRatePerAddress)},
 		{"max-packet-bytes", atMost(int(cfg.MaxPacketBytes)), hit(mqttserver.HitPacket)},
+		{"login-delay-max", cfg.LoginDelayMax.Seconds(), nil},
 		{"mqtt-max-pending-handshakes", atMost(m.MaxPendingHandshakes), hit(mqttserver.HitPending)},
 		{"mqtt-connect-timeout", m.ConnectTimeout.Seconds(), hit(mqttserver.HitConnectTimeout)},
 		{"mqtt-max-keep-alive", atMost(int(m.MaxKeepAlive / time.Second)), hit(mqttserver.HitKeepAlive)},

@@ -32,3 +32,14 @@ func warnAtStart(log *slog.Logger, cfg config.Serve) {
 		}
 	}
 }
+
+// filesBeside is about how many files are open that are no connections: journal, databases, listeners, scrapes.
+const filesBeside = 100
+
+// warnOfFiles says when not every connection that is allowed can have its file descriptor.
+func warnOfFiles(log *slog.Logger, maxConnections int, files uint64) {
+	if uint64(maxConnections)+filesBeside > files {
+		log.Warn("ulimit -n is too low for --max-connections: connections beyond it are not accepted; raise the one or lower the other",
+			"open_files", files, "max_connections", maxConnections, "needed", maxConnections+filesBeside)
+	}
+}

@@ -23,6 +23,15 @@ type Part struct {
 	Stop func(ctx context.Context) error
 }
 
+// UsageError is an error that the command line, the environment or the configuration file must mend.
+type UsageError struct{ Err error }
+
+// Error is that of Err, which names the flag.
+func (e UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap gives Err.
+func (e UsageError) Unwrap() error { return e.Err }
+
 // stopTimeout bounds the part of a clean stop that waits for others. Container runtimes kill ten seconds after
 // SIGTERM; being killed loses nothing that was acknowledged, but the next
 // start is slower than it need be.
@@ -46,6 +55,9 @@ func Run(ctx context.Context, cfg config.Serve, reread func() (config.Serve, err
 	host.OnReload("configuration", host.reloadConfig(cfg, reread))
 	host.OnConfig(func(cfg config.Serve) { level.Set(cfg.Logging.Level) })
 	warnAtStart(host.Log, cfg)
+	if files, ok := openFilesMax(); ok {
+		warnOfFiles(host.Log, cfg.MaxConnections, files)
+	}
 	return run(ctx, host, append(parts(cfg, host), reloadPart(host, signals)), began)
 }
 

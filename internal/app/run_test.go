@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -206,6 +207,20 @@ func TestAnOpenListenerIsWarnedOfAtEachStart(t *testing.T) {
 		warnAtStart(logger, config.Serve{MQTT: address, HTTP: config.Off})
 		if warned := strings.Contains(log.String(), "level=WARN") && strings.Contains(log.String(), "--mqtt"); warned != want {
 			t.Errorf("%s: %q", address, log.String())
+		}
+	}
+}
+
+func TestAStartWarnsOfTooFewFilesForTheConnectionsAllowed(t *testing.T) {
+	t.Parallel()
+	for files, want := range map[uint64]bool{1024: true, 20_000: true, 20_100: false, 1 << 20: false} {
+		var log bytes.Buffer
+		logger, _ := newLogger(&log, config.LogText, slog.LevelInfo)
+		warnOfFiles(logger, 20_000, files)
+		warned := strings.Contains(log.String(), "level=WARN") && strings.Contains(log.String(), "--max-connections") &&
+			strings.Contains(log.String(), fmt.Sprintf("open_files=%d max_connections=20000", files))
+		if warned != want {
+			t.Errorf("%d files: %q", files, log.String())
 		}
 	}
 }

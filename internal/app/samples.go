@@ -29,6 +29,9 @@ func (c *core) samples(emit func(Sample)) {
 	counter("emanet_sessions_expired_total", "Sessions that ended by their expiry interval.", n.Expired.Load())
 	counter("emanet_retained_expired_total", "Retained messages removed because they expired.", n.RetainedEnded.Load())
 	for r := range mailbox.Reasons {
+		if r == mailbox.ReasonPurged { // nothing in MQTT purges
+			continue
+		}
 		counter("emanet_dropped_total", "Queued messages removed without delivery.", n.Dropped[r].Load(), "reason", r.String())
 	}
 	g := c.broker.Gauges()
