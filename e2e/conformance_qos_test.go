@@ -27,6 +27,7 @@ func TestAPubackFreesThePacketIDForANewMessage(t *testing.T) {
 }
 
 func TestAPubcompFreesThePacketIDForANewMessage(t *testing.T) {
+	OnlyEmanet(t) // Mosquitto 2.0.11 ends the connection at the third
 	bothVersions(t, func(t *testing.T, b *Broker, version byte) {
 		topic := Name("topic")
 		s := Open(t, b.Addr(), Clean(version, Name("s")))

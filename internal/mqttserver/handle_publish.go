@@ -117,7 +117,7 @@ func (c *conn) refuse(qos uint8, packetID uint16, code mqttwire.ReasonCode) erro
 	return nil
 }
 
-// acknowledge queues PUBACK or PUBREC: it leaves when lsn is flushed ([MQTT-3.3.4-1], [MQTT-4.6.0-2]).
+// acknowledge queues PUBACK or PUBREC: it leaves when lsn is flushed ([MQTT-3.3.4-1]).
 func (c *conn) acknowledge(qos uint8, packetID uint16, lsn store.LSN, code mqttwire.ReasonCode) {
 	switch qos {
 	case 1:

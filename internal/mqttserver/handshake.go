@@ -234,7 +234,7 @@ func (c *conn) keepAlive(want *mqttwire.Connect, reply *mqttwire.Properties) tim
 // bounds what must count as sent after a crash (ADR 0002, R7).
 const window311 = 100
 
-// window is how many messages may be in flight to the client ([MQTT-3.3.4-7]).
+// window is how many messages may be in flight to the client ([MQTT-3.3.4-9]).
 func (c *conn) window(want *mqttwire.Connect) int {
 	n := c.server.live.Load().MaxInflight
 	if c.version != mqttwire.V5 {
