@@ -173,7 +173,7 @@ func brokenRules(version byte) []attack {
 		{"SUBSCRIBE to U+0000", subscribe("a\x00", 0), malformed},                                             // [MQTT-3.8.3-1] [MQTT-4.7.3-2] [MQTT311-3.8.3-1] [MQTT311-4.7.3-2]
 		{"SUBSCRIBE to an overlong spelling", subscribe("\xc0\xaf", 0), malformed},                            // [MQTT-1.5.4-1] [MQTT311-1.5.3-1]
 		{"SUBSCRIBE with reserved bits", subscribe("a", 0xC0), malformed},                                     // [MQTT-3.8.3-5] [MQTT311-3.8.3-4]
-		{"SUBSCRIBE at QoS 3", subscribe("a", 3), either},                                                     // [MQTT311-3.8.3-4]
+		{"SUBSCRIBE at QoS 3", subscribe("a", 3), []byte{0x82}},                                                     // [MQTT311-3.8.3-4]
 		{"UNSUBSCRIBE of nothing at all", Frame(0xA2, join(id7, none)), either},                               // [MQTT-3.10.3-2] [MQTT311-3.10.3-2]
 		{"UNSUBSCRIBE of what is not UTF-8", Frame(0xA2, join(id7, none, text("\xff"))), malformed},           // [MQTT-3.10.3-1] [MQTT311-3.10.3-1]
 		{"UNSUBSCRIBE under identifier 0", Frame(0xA2, join([]byte{0, 0}, none, text("a"))), either},          // [MQTT-2.2.1-3] [MQTT311-2.3.1-1]
@@ -185,13 +185,94 @@ func brokenRules(version byte) []attack {
 	}
 }
 
+// brokenProperties are the same for what only MQTT 5 can say.
+var brokenProperties = []attack{
+	{"a response topic that is not UTF-8", publishWith(ResponseTopic, "\xff"), malformed},                     // [MQTT-3.3.2-13]
+	{"a response topic with a wildcard", publishWith(ResponseTopic, "a/+"), []byte{0x82, 0x90}},               // [MQTT-3.3.2-14]
+	{"a content type that is not UTF-8", publishWith(ContentType, "\xed\xa0\x80"), malformed},                 // [MQTT-3.3.2-19]
+	{"a content type with U+0000", publishWith(ContentType, "a\x00"), malformed},                              // [MQTT-1.5.4-2] [MQTT-3.3.2-19]
+	{"a user property with a bad key", publishWith(UserProperty, "\xff", "v"), malformed},                     // [MQTT-1.5.7-1]
+	{"a user property with a bad value", publishWith(UserProperty, "k", "v\x00"), malformed},                  // [MQTT-1.5.7-1]
+	{"a subscription identifier", Frame(0x30, join(text("a"), []byte{2, 0x0B, 1})), []byte{0x82}},             // [MQTT-3.3.4-6]
+	{"a property length in two bytes for one", Frame(0x30, join(text("a"), []byte{0x80, 0})), malformed},      // [MQTT-1.5.5-1]
+	{"a remaining length in two bytes for one", join([]byte{0x30, 0x84, 0}, text("a"), []byte{0}), malformed}, // [MQTT-1.5.5-1]
+	{"no property length", Frame(0x30, text("a")), malformed},                                                 // [MQTT-2.2.2-1]
+	{"a filter without a property length", Frame(0x82, join(id7, []byte{0xFF, 0xFF, 0xFF, 0xFF})), malformed}, // [MQTT-2.2.2-1]
+	{"an acknowledgement with a code of another", Frame(0x40, join(id7, []byte{0x8E})), []byte{0x82}},         // [MQTT-3.4.2-1]
+	{"a release with a code of another", Frame(0x62, join(id7, []byte{0x10})), []byte{0x82}},                  // [MQTT-3.6.2-1]
+	{"DISCONNECT with a code of another", Frame(0xE0, []byte{0x10}), []byte{0x82}},                            // [MQTT-3.14.2-1]
+}
+
+func publishWith(id byte, strings ...string) []byte {
+	props := []byte{id}
+	for _, s := range strings {
+		props = append(props, text(s)...)
+	}
+	return Frame(0x30, join(text("a"), []byte{byte(len(props))}, props))
+}
+
+func TestTheFirstPacketMustBeConnect(t *testing.T) { // [MQTT-3.1.0-1] [MQTT311-3.1.0-1]
+	bothVersions(t, func(t *testing.T, b *Broker, version byte) {
+		topic := Name("topic")
+		s := Open(t, b.Addr(), Clean(version, Name("s")))
+		s.Subscribe(To(topic, 0))
+		publish := Packet{Type: PUBLISH, Topic: topic, Payload: []byte("uninvited")}.Bytes(version)
+		for _, first := range [][]byte{publish, {0xC0, 0}, {0xE0, 0}, SubscribeBytes(version, 1, nil, To(topic, 0)), Frame(0x40, id7)} {
+			c := Dial(t, b.Addr(), version)
+			c.Write(join(first, Clean(version, Name("c")).Bytes()))
+			if last := c.ExpectClosed(); last.Type != 0 {
+				t.Errorf("%x as the first packet was answered by %v", first, last)
+			}
+		}
+		expectNothingBefore(t, b, s, topic)
+	})
+}
+
+func TestWhatComesBehindDisconnectIsNotActedUpon(t *testing.T) { // [MQTT-3.14.4-1] [MQTT311-3.14.4-2]
+	bothVersions(t, func(t *testing.T, b *Broker, version byte) {
+		topic := Name("topic")
+		s := Open(t, b.Addr(), Clean(version, Name("s")))
+		s.Subscribe(To(topic, 0))
+		c := Open(t, b.Addr(), Clean(version, Name("c")))
+		publish := func(payload string) []byte {
+			return Packet{Type: PUBLISH, Topic: topic, Payload: []byte(payload)}.Bytes(version)
+		}
+		c.Write(join(publish("before"), []byte{0xE0, 0}, publish("behind")))
+		c.ExpectClosed()
+		s.ExpectPublish(topic, "before")
+		expectNothingBefore(t, b, s, topic)
+	})
+}
+
+func TestAPublishThatIsNotAllowedIsAcknowledgedOrEndsTheConnection(t *testing.T) { // [MQTT311-3.3.5-2]
+	t.Parallel()
+	b := Shared(t)
+	for _, qos := range []byte{1, 2} {
+		c := Open(t, b.Addr(), Clean(4, Name("c")))
+		c.Send(Packet{Type: PUBLISH, QoS: qos, ID: 3, Topic: "$SYS/broker/uptime", Payload: []byte("forged")})
+		p, err := c.TryRead(Patience)
+		if err == nil && (p.ID != 3 || p.Type != PUBACK && p.Type != PUBREC) {
+			t.Errorf("answered by %v", p)
+		}
+	}
+	s := Open(t, b.Addr(), Clean(4, Name("s")))
+	s.Subscribe(To("$SYS/broker/uptime", 0))
+	if p := s.Expect(PUBLISH); string(p.Payload) == "forged" {
+		t.Errorf("%v was routed", p)
+	}
+}
+
 func TestABrokenRuleEndsTheConnectionItCameOn(t *testing.T) {
 	OnlyEmanet(t) // Mosquitto 2.0.11 takes some of these
 	bothVersions(t, func(t *testing.T, b *Broker, version byte) {
 		topic := Name("behind")
 		s := Open(t, b.Addr(), Clean(version, Name("s")))
 		s.Subscribe(To(topic, 0))
-		for _, rule := range brokenRules(version) {
+		rules := brokenRules(version)
+		if version == 5 {
+			rules = append(rules, brokenProperties...)
+		}
+		for _, rule := range rules {
 			c := Open(t, b.Addr(), Clean(version, Name("c")))
 			c.Write(join(rule.bytes, Packet{Type: PUBLISH, Topic: topic, Payload: []byte("behind")}.Bytes(version)))
 			last := c.ExpectClosed() // [MQTT-4.13.1-1] [MQTT-4.13.2-1] [MQTT-3.14.4-1] [MQTT-3.14.4-2] [MQTT311-2.2.2-2] [MQTT311-4.8.0-1]

@@ -61,7 +61,8 @@ func TestAMessageIsKeptForEverySessionThatSubscribes(t *testing.T) { // [MQTT-4.
 	})
 }
 
-// The codes and properties of every packet are held against their tables by the harness; this test brings them about.
+// The flags, codes, lengths and properties of every packet are held against their tables by the harness; this test
+// brings them about [MQTT-2.1.3-1] [MQTT-2.2.2-1] [MQTT-1.5.5-1].
 func TestCodesComeFromTheirTables(t *testing.T) {
 	OnlyEmanet(t)
 	t.Parallel()

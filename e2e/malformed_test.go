@@ -64,7 +64,8 @@ var attacksAfterConnect = []attack{
 	{"PINGREQ with a body", Frame(0xC0, []byte{1}), malformed},
 	{"PINGREQ with flags", []byte{0xC1, 0}, malformed},
 	{"a packet of type 0", []byte{0, 0}, either},
-	{"AUTH out of the blue", Frame(0xF0, nil), either},
+	{"AUTH out of the blue", Frame(0xF0, nil), either}, // [MQTT-4.12.0-7]
+	{"AUTH with flags", []byte{0xF2, 0}, malformed},    // [MQTT-3.15.1-1]
 	{"a second CONNECT", Clean(5, "again").Bytes(), []byte{0x82}},
 	{"CONNACK from a client", Frame(0x20, []byte{0, 0, 0}), either},
 	{"SUBACK from a client", Frame(0x90, join(id7, none, []byte{0})), either},
@@ -176,17 +177,16 @@ func TestEveryPrefixOfAPacketMayBeTheLastOneSeen(t *testing.T) {
 
 func TestInvalidFiltersAreRefused(t *testing.T) {
 	OnlyEmanet(t)
-	t.Parallel()
-	b := Shared(t)
-	for _, filter := range []string{"a/#/b", "a#", "#/a", "a+/b", "+a", "", strings.Repeat("/", 65_535)} {
-		c := Open(t, b.Addr(), Clean(5, Name("c")))
-		c.Write(SubscribeBytes(5, 1, nil, To(filter, 0)))
-		p := c.Read()
-		refused := p.Type == SUBACK && p.Codes[0] >= 0x80 || p.Type == DISCONNECT && p.Code >= 0x80
-		if !refused {
-			t.Errorf("filter %.20q was answered by %v", filter, p)
+	bothVersions(t, func(t *testing.T, b *Broker, version byte) {
+		// [MQTT-4.7.1-1] [MQTT-4.7.1-2] [MQTT-4.7.3-1] [MQTT311-4.7.1-2] [MQTT311-4.7.1-3] [MQTT311-4.7.3-1]
+		for _, filter := range []string{"a/#/b", "a#", "#/a", "##", "a+/b", "+a", "++", "a/+b/c", "", strings.Repeat("/", 65_535)} {
+			c := Open(t, b.Addr(), Clean(version, Name("c")))
+			c.Write(SubscribeBytes(version, 1, nil, To(filter, 0)))
+			if p := c.Expect(SUBACK); p.Codes[0] < 0x80 {
+				t.Errorf("filter %.20q was answered by %v", filter, p)
+			}
 		}
-	}
+	})
 }
 
 func TestClaimedLengthsReserveNoMemory(t *testing.T) {

@@ -72,7 +72,7 @@ func TestTheBrokerSendsNothingLargerThanTheClientsMaximumPacketSize(t *testing.T
 	c.ExpectPublish(topic, "small") // [MQTT-3.1.2-24], [MQTT-3.1.2-25]: as if the large ones had been delivered
 }
 
-func TestAPacketLargerThanTheBrokersMaximumEndsTheConnectionBeforeItIsRead(t *testing.T) {
+func TestAPacketLargerThanTheBrokersMaximumEndsTheConnectionBeforeItIsRead(t *testing.T) { // [MQTT-3.2.2-15]
 	OnlyEmanet(t)
 	t.Parallel()
 	b := Shared(t)

@@ -26,7 +26,7 @@ func expectEveryProperty(t *testing.T, p Packet) {
 	}
 }
 
-func TestPropertiesOfAMessageAreForwardedUnaltered(t *testing.T) {
+func TestPropertiesOfAMessageAreForwardedUnaltered(t *testing.T) { // [MQTT-3.3.2-4] [MQTT-3.3.2-15] [MQTT-3.3.2-16] [MQTT-3.3.2-17] [MQTT-3.3.2-20]
 	t.Parallel()
 	b, topic := Shared(t), Name("topic")
 	c := Open(t, b.Addr(), Clean(5, Name("c")))

@@ -79,7 +79,7 @@ func TestOverlappingSubscriptionsGiveOneCopyWithAllIdentifiers(t *testing.T) {
 			ids[id.Int] = true
 		}
 		if len(ids) != 2 || !ids[7] || !ids[300] {
-			t.Errorf("subscription identifiers %v, not 7 and 300 [MQTT-3.3.4-3]", p.Props.All(SubscriptionID))
+			t.Errorf("subscription identifiers %v, not 7 and 300 [MQTT-3.3.4-3] [MQTT-3.3.4-4]", p.Props.All(SubscriptionID))
 		}
 		c.Ack(p)
 		expectNothingBefore(t, b, c, topic+"/a")

@@ -186,6 +186,9 @@ func (d *cursor) varint() (v int) {
 		b := d.u8()
 		v |= int(b&127) << shift
 		if b < 128 {
+			if b == 0 && shift > 0 && d.err == nil {
+				d.err = fmt.Errorf("%d in more bytes than it needs", v)
+			}
 			break
 		}
 	}

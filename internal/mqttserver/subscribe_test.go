@@ -28,7 +28,7 @@ func TestSubscribesThatBreakARuleEndTheConnection(t *testing.T) {
 		{"no filter", subscribe5(1), 0x82},                                            // [MQTT-3.8.3-2]
 		{"no identifier", subscribe5(0, "a", 0), 0x82},                                // [MQTT-2.2.1-3]
 		{"U+0000 in a filter", subscribe5(1, "a\x00", 0), 0x81},                       // [MQTT-1.5.4-2]
-		{"QoS 3", subscribe5(1, "a", 3), 0x81},                                        // 3.8.3.1
+		{"QoS 3", subscribe5(1, "a", 3), 0x82},                                        // 3.8.3.1
 		{"no filter to end", pkt(0xA2, uint16(1), 0), 0x82},                           // [MQTT-3.10.3-2]
 	} {
 		t.Run(test.name, func(t *testing.T) {

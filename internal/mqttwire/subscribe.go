@@ -78,7 +78,7 @@ func (s *Subscription) setOptions(options byte, v Version) error {
 	}
 	s.QoS = options & 3
 	if s.QoS == 3 {
-		return malformed("subscription with QoS 3") // [MQTT311-3.8.3-4]
+		return violation("subscription with QoS 3") // 3.8.3.1; [MQTT311-3.8.3-4]
 	}
 	s.NoLocal = options&optionNoLocal != 0
 	s.RetainAsPublished = options&optionRetainAsPublished != 0

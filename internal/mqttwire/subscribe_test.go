@@ -43,7 +43,7 @@ func TestSubscribeRefused(t *testing.T) {
 	both("a filter without its options byte", MalformedPacket, "ends early", raw(0, 7), str("a"))
 	both("a second filter without its options byte", MalformedPacket, "ends early", raw(0, 7), str("a"), raw(0), str("b"))
 	both("packet identifier 0 [MQTT-2.2.1-3] [MQTT311-2.3.1-1]", ProtocolViolation, "packet identifier 0", raw(0, 0), str("a"), raw(0))
-	both("QoS 3 [MQTT311-3.8.3-4]", MalformedPacket, "QoS 3", raw(0, 7), str("a"), raw(3))
+	both("QoS 3 [MQTT311-3.8.3-4]", ProtocolViolation, "QoS 3", raw(0, 7), str("a"), raw(3))
 	both("reserved option bit 6 [MQTT-3.8.3-5] [MQTT311-3.8.3-4]", MalformedPacket, "reserved", raw(0, 7), str("a"), raw(0x40))
 	both("reserved option bit 7 [MQTT-3.8.3-5] [MQTT311-3.8.3-4]", MalformedPacket, "reserved", raw(0, 7), str("a"), raw(0x80))
 	both("half a filter length", MalformedPacket, "ends early", raw(0, 7), raw(0))
