@@ -12,6 +12,8 @@ type Host struct {
 	Health  *Health
 	Metrics *Metrics
 
+	drain time.Duration // how long a stop may wait for clients
+
 	// failed has room for one error: the first failure stops the process, and
 	// later ones are most often its consequences.
 	failed chan error
@@ -32,7 +34,7 @@ type Pending struct {
 }
 
 func newHost(log *slog.Logger) *Host {
-	h := &Host{Log: log, Health: newHealth(), Metrics: newMetrics(), failed: make(chan error, 1)}
+	h := &Host{Log: log, Health: newHealth(), Metrics: newMetrics(), drain: drainTimeout, failed: make(chan error, 1)}
 	h.Metrics.Add(h.Health.samples)
 	return h
 }

@@ -32,10 +32,10 @@ func (e UsageError) Error() string { return e.Err.Error() }
 // Unwrap gives Err.
 func (e UsageError) Unwrap() error { return e.Err }
 
-// stopTimeout bounds the part of a clean stop that waits for others. Container runtimes kill ten seconds after
-// SIGTERM; being killed loses nothing that was acknowledged, but the next
-// start is slower than it need be.
-const stopTimeout = 8 * time.Second
+// drainTimeout bounds the part of a clean stop that waits for others, unless the configuration says otherwise
+// (--drain-timeout). Container runtimes kill ten seconds after SIGTERM; being killed loses nothing that was
+// acknowledged, but the next start is slower than it need be.
+const drainTimeout = 8 * time.Second
 
 // Run starts the broker that cfg describes, serves until ctx ends or a part
 // fails for good, and stops it. It returns nil after a clean stop that ctx
@@ -52,6 +52,7 @@ func Run(ctx context.Context, cfg config.Serve, reread func() (config.Serve, err
 	log, tellLeft := newLogger(logOutput, cfg.Logging.Format, &level)
 	defer tellLeft()
 	host := newHost(log)
+	host.drain = cfg.DrainTimeout
 	host.OnReload("configuration", host.reloadConfig(cfg, reread))
 	host.OnConfig(func(cfg config.Serve) { level.Set(cfg.Logging.Level) })
 	warnAtStart(host.Log, cfg)
@@ -74,7 +75,7 @@ func run(ctx context.Context, host *Host, parts []Part, began time.Time) error {
 		}
 	}
 	host.Health.setStopping()
-	return errors.Join(err, stop(host.Log, started))
+	return errors.Join(err, stop(host, started))
 }
 
 // start starts the parts in order and returns those that did.
@@ -91,8 +92,8 @@ func start(ctx context.Context, parts []Part) ([]Part, error) {
 }
 
 // stop stops the parts in the reverse order, each even if another failed.
-func stop(log *slog.Logger, started []Part) error {
-	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+func stop(host *Host, started []Part) error {
+	ctx, cancel := context.WithTimeout(context.Background(), host.drain)
 	defer cancel()
 	began := time.Now()
 	var errs []error
@@ -101,6 +102,6 @@ func stop(log *slog.Logger, started []Part) error {
 			errs = append(errs, fmt.Errorf("stopping %s: %w", started[i].Name, err))
 		}
 	}
-	log.Info("stopped", "ms", time.Since(began).Milliseconds())
+	host.Log.Info("stopped", "ms", time.Since(began).Milliseconds())
 	return errors.Join(errs...)
 }

@@ -28,6 +28,8 @@ type Serve struct {
 	ACL                string        `name:"acl" placeholder:"FILE" help:"ACL file in mosquitto's form."`
 	LoginDelayMax      time.Duration `default:"4s" placeholder:"TIME" help:"Longest that failed logins delay the next ones from their address; 0s delays none."`
 
+	DrainTimeout time.Duration `default:"8s" placeholder:"TIME" help:"How long a stop waits for clients to take their last acknowledgements and the news; then they are cut off. Container runtimes kill 10 seconds after SIGTERM."`
+
 	SysInterval time.Duration `default:"10s" placeholder:"TIME" help:"How often the topics below $SYS/broker are brought up to date; 0s turns them off."`
 
 	MaxConnections int   `live:"" default:"20000" placeholder:"N" help:"MQTT connections at one time."`

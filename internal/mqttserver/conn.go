@@ -97,6 +97,7 @@ func (c *conn) run() {
 	if left {
 		c.endFor(err)
 	}
+	c.readerOut()
 	c.out.finish()
 	c.noteEnd()
 }
@@ -161,15 +162,6 @@ func (c *conn) handlePackets() error {
 			return err
 		}
 	}
-}
-
-func (c *conn) endBurst() {
-	t := &c.scratch.tally
-	c.traffic.in.add(t)
-	c.publishes += uint64(t.packets[mqttwire.TypePublish])
-	*t = tally{}
-	scratches.Put(c.scratch)
-	c.scratch = nil
 }
 
 // whenRoom repeats a change that the store has no room for as soon as it has: the reader waits, and the client

@@ -13,6 +13,7 @@ import (
 type ending struct {
 	code  mqttwire.ReasonCode
 	tell  bool // send DISCONNECT (MQTT 5 only)
+	drain bool // once what was read is answered
 	bad   bool // the client's fault
 	late  bool // which is silence
 	early bool // before there was anything to read CONNECT from
@@ -20,7 +21,7 @@ type ending struct {
 }
 
 var (
-	shutdownEnd  = ending{code: mqttwire.ServerShuttingDown, tell: true, cause: "the server shuts down"}
+	shutdownEnd  = ending{code: mqttwire.ServerShuttingDown, tell: true, drain: true, cause: "the server shuts down"}
 	takenOverEnd = ending{code: mqttwire.SessionTakenOver, tell: true, cause: "another connection has the session"}
 	leaveEnd     = ending{cause: "the client disconnected"}
 	silentEnd    = ending{code: mqttwire.KeepAliveTimeout, tell: true, bad: true, late: true, cause: "no packet within 1.5 times the keep-alive"}

@@ -30,6 +30,8 @@ type output struct {
 	ending      ending
 	isEnded     bool // ending is decided: the writer says goodbye and closes
 	isCut       bool
+	isRead      bool          // the reader is out
+	isLate      bool          // for being drained
 	closed      chan struct{} // closed by the writer after the goodbye
 
 	// the writer's own

@@ -4,7 +4,6 @@
 package mqttserver
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"math"
@@ -194,32 +193,6 @@ func (s *Server) serveConn(nc net.Conn) {
 		s.mu.Unlock()
 		s.stats.Connections.Add(-1)
 	}()
-}
-
-// Shutdown ends all connections, telling MQTT 5 clients why, and returns when they have ended. When ctx
-// ends it cuts those off that do not take the news.
-func (s *Server) Shutdown(ctx context.Context) error {
-	s.mu.Lock()
-	s.stopping = true
-	for c := range s.conns {
-		c.end(shutdownEnd)
-	}
-	s.mu.Unlock()
-	s.admission.end()
-	defer s.faults.tell()
-	ended := make(chan struct{})
-	go func() {
-		s.running.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-	}
-	s.Abort()
-	<-ended
-	return nil
 }
 
 // Abort cuts all connections off without a word: when the store has failed nothing may be answered.

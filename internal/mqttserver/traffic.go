@@ -103,6 +103,16 @@ func (s *Server) Traffic() Traffic {
 // shard is the next connection's.
 func (s *Server) shard() *trafficShard { return &s.traffic[s.shardNext.Add(1)%trafficShards] }
 
+// endBurst counts what the reader has had.
+func (c *conn) endBurst() {
+	t := &c.scratch.tally
+	c.traffic.in.add(t)
+	c.publishes += uint64(t.packets[mqttwire.TypePublish])
+	*t = tally{}
+	scratches.Put(c.scratch)
+	c.scratch = nil
+}
+
 // sent counts n bytes written, with the packets in them.
 func (o *output) sent(n int64) {
 	shard, t := o.conn.traffic, &o.pad.tally

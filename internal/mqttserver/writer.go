@@ -85,6 +85,8 @@ func (o *output) gather() (ended bool) {
 	}
 	o.gatherAnswers()
 	switch {
+	case ended && o.draining():
+		return false
 	case ended: // no more messages: the client could not acknowledge them
 		if end.tell && o.greeted && o.conn.version == mqttwire.V5 {
 			o.pad.buf = o.conn.appendDisconnect(o.pad.buf, &end)
