@@ -26,7 +26,7 @@ func warnAtStart(log *slog.Logger, cfg config.Serve) {
 		return
 	}
 	for _, l := range cfg.Listeners() {
-		if !l.Address.Loopback() {
+		if l.Address.On() && !l.Address.Loopback() && !cfg.Named(l) {
 			log.Warn("anonymous clients are accepted on a listener that other machines can reach",
 				"flag", "--"+l.Flag, "address", string(l.Address))
 		}

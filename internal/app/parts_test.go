@@ -23,7 +23,7 @@ func smallBroker(t *testing.T) config.Serve {
 		Limits: config.MQTTLimits{MaxQueued: 10, MaxQueuedBytes: 1 << 20, MaxInflight: 10, ReceiveMaximum: 10, MaxTopicLevels: 10,
 			ConnectTimeout: time.Second, MaxSubscriptions: 10, MaxQoS0Outbox: 1 << 10, MaxTopicBytes: 100, RouteCache: 1 << 10,
 			SessionExpiry: config.Never, MaxSessionExpiry: config.Never},
-		MaxConnections: 10,
+		WS: config.WebSocket{MaxFrameBytes: 1 << 20}, MaxConnections: 10,
 	}
 	if err := cfg.Complete(); err != nil {
 		t.Fatal(err)

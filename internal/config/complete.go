@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -102,6 +103,7 @@ func (s *Serve) bounds() []bound {
 		count("mqtt-max-subscriptions", m.MaxSubscriptions, 1, 10_000_000),
 		count("mqtt-max-topic-levels", m.MaxTopicLevels, 1, maxTopicLevels),
 		size("mqtt-max-qos0-outbox", m.MaxQoS0Outbox, 1<<10, 1<<40),
+		size("ws-max-frame-bytes", s.WS.MaxFrameBytes, 1<<10, 1<<30),
 		count("retained-max", st.RetainedMax, 0, 1_000_000_000),
 		count("journal-segments", st.JournalSegments, 4, 1<<14),
 		size("journal-segment-bytes", st.JournalSegmentBytes, 64<<10, 1<<30),
@@ -124,14 +126,17 @@ func (s *Serve) completeKeepAlive() error {
 }
 
 func (s *Serve) completeListeners() error {
-	if s.MQTT == Off && s.HTTP == Off {
+	if !s.MQTT.On() && !s.MQTTS.On() && s.MQTTUnix == "" && !s.HTTP.On() && !s.HTTPS.On() {
 		return badFlag("mqtt", "every listener is off, so nothing could be served")
+	}
+	if err := s.completeTransport(); err != nil {
+		return err
 	}
 	if s.AllowAnonymous || s.HasUsers() {
 		return nil
 	}
 	for _, l := range s.Listeners() {
-		if !l.Address.Loopback() {
+		if l.Address.On() && !l.Address.Loopback() && !s.Named(l) {
 			return badFlag(l.Flag, "%s can be reached from other machines while no users are configured: "+
 				"listen on 127.0.0.1, name users with --users or --mosquitto-passwords, or add --allow-anonymous", l.Address)
 		}
@@ -146,11 +151,29 @@ func (s *Serve) HasUsers() bool { return s.Users != "" || s.MosquittoPasswords !
 type Listener struct {
 	Flag    string // without dashes in front
 	Address Address
+	Secure  bool // over TLS
+	// Proxied is the PROXY protocol that it speaks; ProxyOff or empty for none.
+	Proxied ProxyProtocol
 }
 
-// Listeners lists every listener there is, those that are off included.
+// Listeners lists every listener over TCP there is, those that are off included.
 func (s *Serve) Listeners() []Listener {
-	return []Listener{{"mqtt", s.MQTT}, {"http", s.HTTP}}
+	list := []Listener{
+		{Flag: "mqtt", Address: s.MQTT}, {Flag: "mqtts", Address: s.MQTTS, Secure: true},
+		{Flag: "http", Address: s.HTTP}, {Flag: "https", Address: s.HTTPS, Secure: true},
+	}
+	for i := range list {
+		if slices.Contains(s.Proxy.Listeners, list[i].Flag) {
+			list[i].Proxied = s.Proxy.Protocol
+		}
+	}
+	return list
+}
+
+// Listener is the one with that flag.
+func (s *Serve) Listener(flag string) Listener {
+	list := s.Listeners()
+	return list[slices.IndexFunc(list, func(l Listener) bool { return l.Flag == flag })]
 }
 
 // badFlag names the flag first, as kong does, so that Explain can add where

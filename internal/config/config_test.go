@@ -3,6 +3,7 @@ package config
 import (
 	"log/slog"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -180,7 +181,7 @@ func TestCompleteTwiceChangesNothing(t *testing.T) {
 	t.Parallel()
 	once := mustParse(t, nil)
 	twice := once
-	if err := twice.Complete(); err != nil || twice != once {
+	if err := twice.Complete(); err != nil || !reflect.DeepEqual(twice, once) {
 		t.Errorf("%v: %+v, then %+v", err, once, twice)
 	}
 }

@@ -14,8 +14,18 @@ import (
 type Serve struct {
 	Data string `default:"./data" placeholder:"DIR" help:"Directory that holds everything the broker keeps. Created when missing."`
 
-	MQTT Address `name:"mqtt" default:"127.0.0.1:1883" placeholder:"ADDR" help:"MQTT listener over TCP, or 'off'."`
-	HTTP Address `name:"http" default:"127.0.0.1:8080" placeholder:"ADDR" help:"HTTP listener for /healthz, /readyz and /metrics, or 'off'."`
+	MQTT  Address `name:"mqtt" default:"127.0.0.1:1883" placeholder:"ADDR" help:"MQTT listener over TCP, or 'off'."`
+	MQTTS Address `name:"mqtts" default:"off" placeholder:"ADDR" help:"MQTT listener over TLS, most often port 8883, or 'off'. Needs --tls-cert and --tls-key."`
+
+	MQTTUnix     string   `name:"mqtt-unix" placeholder:"PATH" help:"MQTT listener on a Unix socket. The file is made at the start and removed at the stop."`
+	MQTTUnixMode FileMode `name:"mqtt-unix-mode" default:"0660" placeholder:"MODE" help:"Who may open the Unix socket."`
+
+	HTTP  Address `name:"http" default:"127.0.0.1:8080" placeholder:"ADDR" help:"HTTP listener for /healthz, /readyz, /metrics and, at /mqtt, MQTT over WebSocket; or 'off'."`
+	HTTPS Address `name:"https" default:"off" placeholder:"ADDR" help:"The same as --http over TLS, or 'off'. Needs --tls-cert and --tls-key."`
+
+	TLS   TLS       `embed:"" prefix:"tls-"`
+	Proxy Proxy     `embed:"" prefix:"proxy-"`
+	WS    WebSocket `embed:"" prefix:"ws-"`
 
 	Salvage bool `help:"Start on a damaged journal: keep what is whole of it, set the damaged segments aside, and log what is lost. Without it a damaged journal is refused."`
 

@@ -35,6 +35,9 @@ func (a *Address) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// On reports whether there is a listener at all.
+func (a Address) On() bool { return a != Off && a != "" }
+
 // Loopback reports whether only this machine can reach the address. A host
 // name counts as reachable from elsewhere, except localhost: what a name
 // resolves to may change after the check.
