@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"emanet/internal/broker"
@@ -18,7 +20,7 @@ import (
 type core struct {
 	store  *local.Store
 	broker *broker.Broker
-	server *mqttserver.Server // nil without an MQTT listener
+	mqtt   atomic.Pointer[mqttserver.Server] // nil while it does not run
 	users  users
 }
 
@@ -133,26 +135,51 @@ func (w *watcher) stop() {
 	<-w.done
 }
 
-// mqttPart serves MQTT over TCP; the zero Part when it is off.
+// mqttPart is the server of all MQTT connections, whatever listener they come by. It starts before the listeners and
+// stops after them.
 func mqttPart(cfg config.Serve, host *Host, c *core) Part {
-	if cfg.MQTT == config.Off {
+	return Part{
+		Name: "mqtt",
+		Start: func(context.Context) error {
+			opt := mqttOptions(cfg, host)
+			opt.Users = c.users.Users
+			server := mqttserver.New(c.broker, opt)
+			c.users.onChange(server.DropUsers)
+			// Nothing may be said any more, not even goodbye: clients find their messages unacknowledged.
+			host.OnFail(server.Abort)
+			host.OnConfig(func(cfg config.Serve) { server.Reconfigure(mqttOptions(cfg, host)) })
+			host.Metrics.Add(mqttSamples(server))
+			host.Metrics.Add(trafficSamples(server))
+			host.addLimits(cfg, server, c.broker)
+			c.mqtt.Store(server)
+			return nil
+		},
+		Stop: func(ctx context.Context) error { return c.mqtt.Swap(nil).Shutdown(ctx) },
+	}
+}
+
+// mqttListener is a listener of the MQTT server's; the zero Part when it is off.
+func mqttListener(host *Host, c *core, flag string, on bool, open opener) Part {
+	if !on {
 		return Part{}
 	}
-	return listenerPart(host, config.Listener{Flag: "mqtt", Address: cfg.MQTT}, func() Server {
-		opt := mqttOptions(cfg, host)
-		opt.Users = c.users.Users
-		server := mqttserver.New(c.broker, opt)
-		c.server = server
-		c.users.onChange(server.DropUsers)
-		// Nothing may be said any more, not even goodbye: clients find their messages unacknowledged.
-		host.OnFail(server.Abort)
-		host.OnConfig(func(cfg config.Serve) { server.Reconfigure(mqttOptions(cfg, host)) })
-		host.Metrics.Add(mqttSamples(server))
-		host.Metrics.Add(trafficSamples(server))
-		host.addLimits(cfg, server, c.broker)
-		return server
-	})
+	return listenerPart(host, flag, open, func() Server { return acceptor{c.mqtt.Load()} })
 }
+
+// serveConn hands a connection to the MQTT server, if that runs.
+func (c *core) serveConn(nc net.Conn) bool {
+	server := c.mqtt.Load()
+	if server == nil {
+		return false
+	}
+	server.ServeConn(nc)
+	return true
+}
+
+// acceptor is the MQTT server to one of its listeners, with which its connections do not end.
+type acceptor struct{ *mqttserver.Server }
+
+func (acceptor) Shutdown(context.Context) error { return nil }
 
 func mqttOptions(cfg config.Serve, host *Host) mqttserver.Options {
 	l := &cfg.Limits

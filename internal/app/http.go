@@ -3,21 +3,37 @@ package app
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"emanet/internal/config"
+	"emanet/internal/transport"
 )
 
-// httpServer serves what operators and their monitors ask for.
-type httpServer struct {
-	server *http.Server
+// site is what the HTTP listeners serve, all of them the same: what operators and their monitors ask for, and MQTT
+// over WebSocket.
+type site struct {
+	host      *Host
+	core      *core
+	webSocket transport.WebSocket
+	quiet     sparse // lines about requests for it that are refused
+
+	max        int // connections that are not WebSocket
+	open       atomic.Int64
+	refused    atomic.Uint64 // for being too many
+	unprepared atomic.Uint64
 }
 
 // The limits on HTTP peers. Every request here is a line and some headers, so
-// that whoever needs longer than this is not a monitor.
+// that whoever needs longer than this is not a monitor. A connection that has become a WebSocket is the MQTT
+// server's, whose limits hold for it.
 const (
 	httpHeaderTimeout = 5 * time.Second
 	httpIdleTimeout   = time.Minute
@@ -25,19 +41,131 @@ const (
 	httpStopTimeout   = time.Second // of what the parts after it need as well
 )
 
-// newHTTPServer takes what stands before whatever tells more than that the process lives.
-func newHTTPServer(host *Host, guard func(http.Handler) http.Handler) *httpServer {
+func newSite(cfg config.Serve, host *Host, c *core) *site {
+	s := &site{host: host, core: c, max: cfg.MaxConnections}
+	s.webSocket.Serve = c.serveConn
+	s.webSocket.MaxFrame = int64(cfg.WS.MaxFrameBytes)
+	s.webSocket.Origins = cfg.WS.Origins
+	s.webSocket.Refused = s.logRefused
+	return s
+}
+
+// handler takes what stands before whatever tells more than that the process lives. MQTT looks after itself.
+func (s *site) handler(guard func(http.Handler) http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", host.Health.serveHealth)
-	mux.HandleFunc("GET /readyz", host.Health.serveReady)
-	mux.Handle("GET /metrics", guard(promhttp.HandlerFor(host.Metrics.registry, promhttp.HandlerOpts{})))
+	mux.HandleFunc("GET /healthz", s.host.Health.serveHealth)
+	mux.HandleFunc("GET /readyz", s.host.Health.serveReady)
+	mux.Handle("GET /metrics", guard(promhttp.HandlerFor(s.host.Metrics.registry, promhttp.HandlerOpts{})))
+	mux.HandleFunc("GET /mqtt", func(w http.ResponseWriter, r *http.Request) {
+		if s.core.mqtt.Load() == nil {
+			http.Error(w, "the broker is starting or stopping", http.StatusServiceUnavailable)
+			return
+		}
+		s.webSocket.ServeHTTP(w, r)
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// net/http has asked for the address before the PROXY header was read.
+		if nc, ok := r.Context().Value(connKey{}).(net.Conn); ok {
+			r.RemoteAddr = nc.RemoteAddr().String()
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// httpPart is one listener of the site's; the zero Part when it is off.
+func httpPart(cfg config.Serve, host *Host, flag string, s *site, certs *certificates) Part {
+	l := cfg.Listener(flag)
+	if !l.Address.On() {
+		return Part{}
+	}
+	tcp := listen(l, cfg, certs)
+	open := func(ctx context.Context) (net.Listener, error) {
+		socket, err := tcp(ctx)
+		if err != nil {
+			return nil, err
+		}
+		layered := socket.(*transport.Listener)
+		layered.HTTP, layered.Failed = httpHeaderTimeout, s.countUnprepared
+		return layered, nil
+	}
+	return listenerPart(host, flag, open, func() Server { return newHTTPServer(s, s.core.users.guard(l.Address)) })
+}
+
+// httpServer serves the site on one listener.
+type httpServer struct {
+	server *http.Server
+}
+
+func newHTTPServer(s *site, guard func(http.Handler) http.Handler) *httpServer {
 	return &httpServer{&http.Server{
-		Handler:           mux,
+		Handler:           s.handler(guard),
 		ReadHeaderTimeout: httpHeaderTimeout,
 		ReadTimeout:       httpHeaderTimeout,
+		WriteTimeout:      httpIdleTimeout,
 		IdleTimeout:       httpIdleTimeout,
 		MaxHeaderBytes:    httpHeaderBytes,
+		ConnState:         s.count,
+		ConnContext:       func(ctx context.Context, nc net.Conn) context.Context { return context.WithValue(ctx, connKey{}, nc) },
+		ErrorLog:          slog.NewLogLogger(s.host.Log.Handler(), slog.LevelDebug),
 	}}
+}
+
+// connKey finds a request's connection in its context.
+type connKey struct{}
+
+// count bounds the connections.
+func (s *site) count(nc net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		if s.open.Add(1) > int64(s.max) {
+			s.refused.Add(1)
+			_ = nc.Close() // its first read fails
+		}
+	case http.StateHijacked, http.StateClosed:
+		s.open.Add(-1)
+	}
+}
+
+func (s *site) countUnprepared(remote net.Addr, err error) {
+	s.unprepared.Add(1)
+	s.host.Log.Debug("HTTP connection not ready", "remote", remote.String(), "cause", err.Error())
+}
+
+func (s *site) logRefused(r *http.Request, why string) {
+	if skipped, may := s.quiet.may(); may {
+		s.host.Log.Warn("WebSocket refused", "remote", r.RemoteAddr, "host", r.Host, "origin", r.Header.Get("Origin"),
+			"cause", why, "not_told", skipped)
+	}
+}
+
+func (s *site) samples(emit func(Sample)) {
+	counter := func(name, help string, v uint64) {
+		emit(Sample{Name: name, Help: help, Kind: Counter, Value: float64(v)})
+	}
+	emit(Sample{Name: "emanet_http_connections", Help: "HTTP connections, without those that carry MQTT.", Kind: Gauge, Value: float64(s.open.Load())})
+	counter("emanet_http_refused_total", "HTTP connections refused because there were --max-connections of them.", s.refused.Load())
+	counter("emanet_http_unprepared_total", "HTTP connections ended because the TLS handshake or the PROXY header failed or came too late.", s.unprepared.Load())
+	counter("emanet_websocket_accepted_total", "WebSocket connections.", s.webSocket.Upgraded.Load())
+	counter("emanet_websocket_refused_total", "WebSocket handshakes refused: the origin, the subprotocol or the form.", s.webSocket.Rejected.Load())
+}
+
+// sparse lets one line a second through.
+type sparse struct {
+	mu      sync.Mutex
+	last    time.Time
+	skipped int
+}
+
+// may tells whether a line may be written, and how many were not since the last.
+func (s *sparse) may() (skipped int, may bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := time.Now(); now.Sub(s.last) >= time.Second {
+		skipped, s.skipped, s.last = s.skipped, 0, now
+		return skipped, true
+	}
+	s.skipped++
+	return 0, false
 }
 
 // Serve is part of Server.

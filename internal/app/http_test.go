@@ -6,13 +6,15 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"emanet/internal/config"
 )
 
 // get asks the handler without a socket and returns status code and body.
 func get(t *testing.T, host *Host, method, path string) (int, string) {
 	t.Helper()
 	recorder := httptest.NewRecorder()
-	newHTTPServer(host, new(users).guard("127.0.0.1:0")).server.Handler.ServeHTTP(recorder, httptest.NewRequest(method, path, nil))
+	newHTTPServer(newSite(config.Serve{}, host, new(core)), new(users).guard("127.0.0.1:0")).server.Handler.ServeHTTP(recorder, httptest.NewRequest(method, path, nil))
 	return recorder.Code, recorder.Body.String()
 }
 

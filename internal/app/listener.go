@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"syscall"
 
 	"emanet/internal/config"
+	"emanet/internal/transport"
 )
 
 // Server is a protocol server as the wiring sees it.
@@ -20,29 +22,32 @@ type Server interface {
 	Shutdown(ctx context.Context) error
 }
 
-// listenerPart is the part that opens one listener and hands it to a server,
-// which is made only when its turn comes: what it stands on has started then.
-func listenerPart(host *Host, listener config.Listener, newServer func() Server) Part {
+// opener opens a listener's socket; its errors name the flag to change.
+type opener func(ctx context.Context) (net.Listener, error)
+
+// listenerPart is the part that opens one listener and hands it to a server, which is made only when its turn comes:
+// what it stands on has started then. The flag, without dashes in front, is the listener's name.
+func listenerPart(host *Host, flag string, open opener, newServer func() Server) Part {
 	var (
 		server   Server
 		socket   net.Listener
 		returned chan struct{} // closed when Serve has returned
 	)
 	return Part{
-		Name: listener.Flag + " listener",
+		Name: flag + " listener",
 		Start: func(ctx context.Context) error {
 			var err error
-			if socket, err = listen(ctx, listener); err != nil {
+			if socket, err = open(ctx); err != nil {
 				return err
 			}
 			server, returned = newServer(), make(chan struct{})
 			go func() {
 				defer close(returned)
 				if err := server.Serve(socket); err != nil {
-					host.Fail(listener.Flag+" listener", err)
+					host.Fail(flag+" listener", err)
 				}
 			}()
-			host.listening(listener.Flag, socket.Addr().String())
+			host.listening(flag, socket.Addr().String())
 			return nil
 		},
 		Stop: func(ctx context.Context) error {
@@ -59,16 +64,39 @@ func listenerPart(host *Host, listener config.Listener, newServer func() Server)
 	}
 }
 
-// listen opens the socket; its errors name the flag to change.
-func listen(ctx context.Context, listener config.Listener) (net.Listener, error) {
-	var lc net.ListenConfig
-	socket, err := lc.Listen(ctx, "tcp", string(listener.Address))
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("--%s %s: the port is in use; stop what uses it or choose another port with --%s",
-			listener.Flag, listener.Address, listener.Flag)
+// listen opens a TCP listener with the layers that its configuration asks for. certificates are loaded by then.
+func listen(listener config.Listener, cfg config.Serve, certificates *certificates) opener {
+	return func(ctx context.Context) (net.Listener, error) {
+		var lc net.ListenConfig
+		socket, err := lc.Listen(ctx, "tcp", string(listener.Address))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return nil, fmt.Errorf("--%s %s: the port is in use; stop what uses it or choose another port with --%s",
+				listener.Flag, listener.Address, listener.Flag)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--%s %s: %w", listener.Flag, listener.Address, err)
+		}
+		l := &transport.Listener{Listener: socket, Proxy: transport.Proxy{Trusted: cfg.Proxy.Trusted}}
+		switch listener.Proxied {
+		case config.ProxyTrusted:
+			l.Proxy.Mode = transport.ProxyTrusted
+		case config.ProxyRequire:
+			l.Proxy.Mode = transport.ProxyRequire
+		}
+		if listener.Secure {
+			l.Certificates = certificates.loaded
+		}
+		return l, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("--%s %s: %w", listener.Flag, listener.Address, err)
+}
+
+// listenUnix opens the Unix socket.
+func listenUnix(cfg config.Serve) opener {
+	return func(ctx context.Context) (net.Listener, error) {
+		l, err := transport.ListenUnix(ctx, cfg.MQTTUnix, fs.FileMode(cfg.MQTTUnixMode))
+		if err != nil {
+			return nil, fmt.Errorf("--mqtt-unix: %w", err)
+		}
+		return l, nil
 	}
-	return socket, nil
 }

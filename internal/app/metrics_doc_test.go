@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"emanet/internal/transport/certtest"
 )
 
 var update = flag.Bool("update", false, "write docs/metrics.md anew")
@@ -33,6 +35,8 @@ func withBroker(t *testing.T, use func(host *Host)) {
 	if err := os.WriteFile(cfg.Users, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	cfg.MQTTS, cfg.HTTPS = "127.0.0.1:0", "127.0.0.1:0"
+	cfg.TLS.Cert, cfg.TLS.Key = certtest.New(t).Issue("localhost").Files(t.TempDir())
 	host := testHost(io.Discard)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -10,11 +10,23 @@ import (
 // HTTP comes first, but for those it lets in, so that a long recovery can be watched on /readyz.
 func parts(cfg config.Serve, host *Host) []Part {
 	var c core
+	var certs certificates
+	web := newSite(cfg, host, &c)
+	host.Metrics.Add(web.samples)
+	tcp := func(flag string) Part {
+		l := cfg.Listener(flag)
+		return mqttListener(host, &c, flag, l.Address.On(), listen(l, cfg, &certs))
+	}
 	all := []Part{
 		usersPart(cfg, host, &c.users),
-		httpPart(cfg, host, &c.users),
+		certificatesPart(cfg, host, &certs),
+		httpPart(cfg, host, "http", web, &certs),
+		httpPart(cfg, host, "https", web, &certs),
 		corePart(cfg, host, &c),
 		mqttPart(cfg, host, &c),
+		tcp("mqtt"),
+		tcp("mqtts"),
+		mqttListener(host, &c, "mqtt-unix", cfg.MQTTUnix != "", listenUnix(cfg)),
 		sysPart(cfg, host, &c),
 	}
 	on := all[:0]
@@ -24,14 +36,4 @@ func parts(cfg config.Serve, host *Host) []Part {
 		}
 	}
 	return on
-}
-
-// httpPart is the zero Part when the listener is off.
-func httpPart(cfg config.Serve, host *Host, u *users) Part {
-	if cfg.HTTP == config.Off {
-		return Part{}
-	}
-	return listenerPart(host, config.Listener{Flag: "http", Address: cfg.HTTP}, func() Server {
-		return newHTTPServer(host, u.guard(cfg.HTTP))
-	})
 }

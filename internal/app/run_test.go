@@ -157,13 +157,18 @@ func TestStartAndStopLeaveNoPortBehind(t *testing.T) {
 	_ = again.Close()
 }
 
+func testHTTPPart(cfg config.Serve, host *Host) Part {
+	cfg.MaxConnections = 10
+	return httpPart(cfg, host, "http", newSite(cfg, host, new(core)), nil)
+}
+
 // startListening runs the parts of cfg once and returns the address they had.
 func startListening(t *testing.T, host *Host, cfg config.Serve) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	host.OnSummary(func() Pending { cancel(); return Pending{} })
-	if err := run(ctx, host, []Part{httpPart(cfg, host, new(users))}, time.Now()); err != nil {
+	if err := run(ctx, host, []Part{testHTTPPart(cfg, host)}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	return host.listeners[1].(string)
@@ -178,7 +183,7 @@ func TestAPortInUseNamesTheFlagToChange(t *testing.T) {
 	defer func() { _ = taken.Close() }()
 	address := config.Address(taken.Addr().String())
 	cfg := config.Serve{HTTP: address, MQTT: config.Off}
-	err = run(context.Background(), testHost(io.Discard), []Part{httpPart(cfg, testHost(io.Discard), new(users))}, time.Now())
+	err = run(context.Background(), testHost(io.Discard), []Part{testHTTPPart(cfg, testHost(io.Discard))}, time.Now())
 	if err == nil || !strings.Contains(err.Error(), "--http "+string(address)) || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("err = %v", err)
 	}
@@ -193,7 +198,8 @@ func (deafServer) Shutdown(context.Context) error { return nil }
 func TestAServerThatStopsServingFailsTheProcess(t *testing.T) {
 	t.Parallel()
 	host := testHost(io.Discard)
-	part := listenerPart(host, config.Listener{Flag: "mqtt", Address: "127.0.0.1:0"}, func() Server { return deafServer{} })
+	open := listen(config.Listener{Flag: "mqtt", Address: "127.0.0.1:0"}, config.Serve{}, nil)
+	part := listenerPart(host, "mqtt", open, func() Server { return deafServer{} })
 	if err := run(context.Background(), host, []Part{part}, time.Now()); !errors.Is(err, errBroken) {
 		t.Errorf("err = %v", err)
 	}

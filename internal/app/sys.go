@@ -79,10 +79,11 @@ func (c *core) sysFigures(host *Host) func() sysFigures {
 		for r := range n.Dropped {
 			f.dropped += n.Dropped[r].Load()
 		}
-		if c.server == nil {
+		server := c.mqtt.Load()
+		if server == nil {
 			return f
 		}
-		s, t := c.server.Stats(), c.server.Traffic()
+		s, t := server.Stats(), server.Traffic()
 		f.received = sysFlow{t.In.All(), t.In.Publishes(), t.In.Bytes, t.In.Payload}
 		f.sent = sysFlow{t.Out.All(), t.Out.Publishes(), t.Out.Bytes, t.Out.Payload}
 		f.dropped += s.LiveDropped.Load() + s.TooLargeDropped.Load()

@@ -33,6 +33,8 @@ var sees = []struct {
 	{pkg: "internal/store/local",
 		imports: []string{"internal/disk", "internal/journal", "internal/message", "internal/store"},
 		inTests: []string{"internal/disk/powercut", "internal/disk/sqlitevfs", "internal/store/storetest"}},
+	{pkg: "internal/transport/certtest"},
+	{pkg: "internal/transport", inTests: []string{"internal/transport/certtest"}},
 	{pkg: "internal/mailbox", imports: []string{"internal/message", "internal/store"}, inTests: engineInTests},
 	{pkg: "internal/broker",
 		imports: []string{"internal/auth", "internal/mailbox", "internal/message", "internal/store", "internal/topic"},
@@ -42,7 +44,8 @@ var sees = []struct {
 		inTests: engineInTests},
 	{pkg: "internal/app",
 		imports: []string{"internal/auth", "internal/broker", "internal/config", "internal/disk", "internal/journal", "internal/mailbox",
-			"internal/mqttserver", "internal/store", "internal/store/local"}},
+			"internal/mqttserver", "internal/store", "internal/store/local", "internal/transport"},
+		inTests: []string{"internal/transport/certtest"}},
 	{pkg: "cmd/emanet", imports: []string{"internal/app", "internal/auth", "internal/config"}},
 }
 
@@ -58,6 +61,8 @@ var libraries = map[string][]string{
 	"github.com/BurntSushi/toml":          {"internal/auth", "internal/config"},
 	"github.com/prometheus/client_golang": {"internal/app"},
 	"github.com/ncruces/go-sqlite3":       {"internal/disk/sqlitevfs", "internal/store/local"},
+	"github.com/gobwas/ws":                {"internal/transport"},
+	"github.com/pires/go-proxyproto":      {"internal/transport"},
 	"golang.org/x/sys":                    {"internal/disk", "internal/app"},
 	"golang.org/x/term":                   {"cmd/emanet"},
 	"go.uber.org/goleak":                  nil, // tests only, in any package

@@ -152,11 +152,16 @@ func (o *output) givePad() {
 
 // flush writes what was gathered. After an error it only throws it away.
 func (o *output) flush() {
-	if o.err == nil && len(o.pad.buf)+len(o.pad.chunks) > 0 {
+	switch {
+	case o.err != nil:
+	case len(o.pad.buf)+len(o.pad.chunks) > 0:
 		var n int64
 		n, o.err = o.writeOut()
 		o.sent(n)
+	case o.unsent:
+		o.err = o.conn.in.over.Flush()
 	}
+	o.unsent = false
 	p := o.pad
 	p.tally = tally{} // what an error has kept from being sent
 	clear(p.chunks)
@@ -171,6 +176,9 @@ func (o *output) writeOut() (int64, error) {
 	if len(o.pad.buf) > o.pad.chunked {
 		o.pad.chunks = append(o.pad.chunks, o.pad.buf[o.pad.chunked:])
 	}
-	all := o.pad.chunks // WriteTo consumes the slice it is called on
+	all := o.pad.chunks // writing consumes the slice it is called on
+	if over := o.conn.in.over; over != nil {
+		return over.WriteBuffers(&all)
+	}
 	return all.WriteTo(o.conn.nc)
 }

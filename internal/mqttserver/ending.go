@@ -37,6 +37,7 @@ var errLeave = errors.New("the client disconnected")
 func (c *conn) endFor(err error) {
 	var wrong *mqttwire.ProtocolError
 	var version *mqttwire.UnsupportedVersionError
+	var peer interface{ PeerFault() } // of a layer below
 	switch {
 	case errors.Is(err, errEnd):
 	case errors.Is(err, errLeave):
@@ -53,6 +54,8 @@ func (c *conn) endFor(err error) {
 		c.end(ending{code: wrong.Code, tell: true, bad: true, cause: wrong.Text})
 	case errors.As(err, &version):
 		c.end(ending{bad: true, cause: version.Error()})
+	case errors.As(err, &peer):
+		c.end(ending{bad: true, cause: err.Error()})
 	case errors.Is(err, broker.ErrGone):
 		c.end(takenOverEnd)
 	case errors.Is(err, io.EOF):

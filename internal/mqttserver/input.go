@@ -11,6 +11,7 @@ import (
 type input struct {
 	nc   net.Conn
 	raw  syscall.RawConn // nil where the stream has no file descriptor to ask
+	over Layered         // nil: nothing lies on the descriptor
 	buf  []byte          // buf[from:to] is at hand
 	from int
 	to   int
@@ -25,6 +26,22 @@ type input struct {
 	put      func(fd uintptr) bool
 	putBytes []byte
 	putN     int
+}
+
+// Layered is a net.Conn that lies on a descriptor without being all there is to say about it: TLS, WebSocket. It lets
+// its connection wait without a buffer as a plain socket does, and its answers leave without waiting.
+type Layered interface {
+	// Descriptor is what to wait for.
+	Descriptor() syscall.RawConn
+	// ReadNow reads what has come, as much as p takes, within a Read of the descriptor. syscall.EAGAIN: nothing
+	// has.
+	ReadNow(fd uintptr, p []byte) (int, error)
+	// TryWrite writes p without waiting, all of it or nothing. left: the peer has not taken all that was written;
+	// the rest leaves with the next write, or by Flush.
+	TryWrite(p []byte) (n int, left bool)
+	Flush() error
+	// WriteBuffers writes all pieces as one Write would, and consumes them.
+	WriteBuffers(pieces *net.Buffers) (int64, error)
 }
 
 // inputBuffer is how much one read takes: many small packets, or a part of a large one.

@@ -6,4 +6,4 @@ package mqttserver
 func (in *input) poll() {}
 
 // tryWrite is never called where there is no descriptor to ask.
-func (in *input) tryWrite([]byte) int { return 0 }
+func (in *input) tryWrite([]byte) (n int, left bool) { return 0, false }

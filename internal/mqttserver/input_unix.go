@@ -10,6 +10,10 @@ import (
 
 // poll asks the connection's descriptor, so that it waits without a buffer.
 func (in *input) poll() {
+	if over, ok := in.nc.(Layered); ok {
+		in.over, in.raw, in.try = over, over.Descriptor(), in.tryRead
+		return
+	}
 	if sc, ok := in.nc.(syscall.Conn); ok {
 		if raw, err := sc.SyscallConn(); err == nil {
 			in.raw, in.try, in.put = raw, in.tryRead, in.putOnce
@@ -22,7 +26,7 @@ func (in *input) poll() {
 func (in *input) tryRead(fd uintptr) bool {
 	in.reserve()
 	for {
-		n, err := syscall.Read(int(fd), in.buf[in.to:])
+		n, err := in.readNow(fd)
 		switch {
 		case errors.Is(err, syscall.EINTR):
 			continue
@@ -31,7 +35,7 @@ func (in *input) tryRead(fd uintptr) bool {
 			return false
 		case err != nil:
 			in.err = err
-		case n == 0:
+		case n == 0 && in.over == nil:
 			in.err = io.EOF
 		default:
 			in.n = n
@@ -41,16 +45,29 @@ func (in *input) tryRead(fd uintptr) bool {
 	}
 }
 
+func (in *input) readNow(fd uintptr) (int, error) {
+	if in.over != nil {
+		return in.over.ReadNow(fd, in.buf[in.to:])
+	}
+	return syscall.Read(int(fd), in.buf[in.to:])
+}
+
 // tryWrite writes what the socket takes now and returns how much that was: 0 also for an error, which the
-// next write will meet. For the writer.
-func (in *input) tryWrite(b []byte) int {
+// next write will meet. left: of what it has returned as written a part waits for flush. For the writer.
+func (in *input) tryWrite(b []byte) (n int, left bool) {
+	if len(b) == 0 {
+		return 0, false
+	}
+	if in.over != nil {
+		return in.over.TryWrite(b)
+	}
 	in.putBytes, in.putN = b, 0
 	err := in.raw.Write(in.put)
 	in.putBytes = nil
 	if err != nil {
-		return 0
+		return 0, false
 	}
-	return in.putN
+	return in.putN, false
 }
 
 // putOnce never asks to wait.

@@ -40,6 +40,7 @@ type output struct {
 	publishes uint64             // sent
 	greeted   bool               // CONNACK is written; nothing else goes before it ([MQTT-3.2.0-1])
 	pad       *pad               // nil while there is no writer
+	unsent    bool               // a part of what is written waits in the layers below
 	err       error              // of the connection; nothing more is written after it
 	leaving   *list[liveMessage] // goes out now, a chunk at a time
 	left      int                // so many of leaving are out

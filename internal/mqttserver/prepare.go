@@ -18,7 +18,7 @@ type Preparer interface {
 	Prepare(deadline time.Time) error
 }
 
-// Identified is a Preparer that may know after Prepare who the client is: the user name that its certificate gives,
+// Identified is a net.Conn that may know, after Prepare if it is a Preparer, who the client is: the user name that its certificate gives,
 // "" for none.
 type Identified interface {
 	User() string
@@ -50,25 +50,22 @@ func (p *remotePeer) host() netip.Addr {
 
 // prepare makes the connection ready for CONNECT.
 func (c *conn) prepare(deadline time.Time) error {
-	p, ok := c.nc.(Preparer)
-	if !ok {
-		return nil
-	}
-	if err := p.Prepare(deadline); err != nil {
-		if _, ended := c.out.ended(); ended {
+	if p, ok := c.nc.(Preparer); ok {
+		if err := p.Prepare(deadline); err != nil {
+			if _, ended := c.out.ended(); ended {
+				return errEnd
+			}
+			cause := err.Error()
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				cause = "not ready for CONNECT in time"
+			}
+			c.end(ending{bad: true, early: true, cause: cause})
 			return errEnd
 		}
-		cause := err.Error()
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			cause = "not ready for CONNECT in time"
-		}
-		c.end(ending{bad: true, early: true, cause: cause})
-		return errEnd
 	}
 	c.remote.addr = c.nc.RemoteAddr()
 	if who, ok := c.nc.(Identified); ok {
 		c.remote.user = who.User()
 	}
-	c.in.poll() // what is under it may be asked only now
 	return nil
 }

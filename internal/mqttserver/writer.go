@@ -41,10 +41,11 @@ func (o *output) writeAtOnce() {
 	}
 	o.pad = pads.Get().(*pad)
 	o.gatherAnswers()
-	n := o.conn.in.tryWrite(o.pad.buf)
+	var n int
+	n, o.unsent = o.conn.in.tryWrite(o.pad.buf)
 	o.sent(int64(n))
 	o.pad.buf = o.pad.buf[:copy(o.pad.buf, o.pad.buf[n:])]
-	if len(o.pad.buf) > 0 || !o.rest() {
+	if len(o.pad.buf) > 0 || o.unsent || !o.rest() {
 		go o.write()
 	}
 }
