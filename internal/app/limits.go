@@ -58,6 +58,7 @@ func limits(cfg *config.Serve) []limit {
 			func(s *mqttserver.Stats, _ *broker.Counters) uint64 { return s.LiveDropped.Load() }},
 		{"mqtt-route-cache", atMost(int(m.RouteCache)),
 			func(_ *mqttserver.Stats, b *broker.Counters) uint64 { return b.RoutesDropped.Load() }},
+		{"ws-max-frame-bytes", atMost(int(cfg.WS.MaxFrameBytes)), nil},
 		{"retained-max", atMost(st.RetainedMax),
 			func(_ *mqttserver.Stats, b *broker.Counters) uint64 { return b.RetainedMany.Load() }},
 		{"retained-max-bytes", atMost(int(st.RetainedMaxBytes)),

@@ -163,8 +163,11 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// ServeConn takes over a connection that another server has accepted.
-func (s *Server) ServeConn(nc net.Conn) { s.serveConn(nc) }
+// ServeConn takes over a connection that another server has accepted, in its turn.
+func (s *Server) ServeConn(nc net.Conn) {
+	s.admission.awaitTurn()
+	s.serveConn(nc)
+}
 
 // serveConn starts a connection's reader, unless there are too many.
 func (s *Server) serveConn(nc net.Conn) {

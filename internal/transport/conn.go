@@ -129,6 +129,19 @@ func (c *Conn) User() string { return c.user }
 // RemoteAddr is where the client is, which a PROXY header tells.
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
+// Transport is what carries the connection, for counting: tcp, tls, ws, wss or unix.
+func (c *Conn) Transport() string {
+	switch {
+	case c.frames != nil && c.tls != nil:
+		return "wss"
+	case c.frames != nil:
+		return "ws"
+	case c.tls != nil:
+		return "tls"
+	}
+	return c.socket.Conn.LocalAddr().Network()
+}
+
 // LocalAddr is part of net.Conn.
 func (c *Conn) LocalAddr() net.Addr { return c.socket.Conn.LocalAddr() }
 

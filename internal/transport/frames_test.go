@@ -204,6 +204,7 @@ func TestWhatIsSentComesInBinaryFrames(t *testing.T) { // [MQTT-6.0.0-1]
 	}
 }
 
+// The bound on frames is that of ws-max-frame-bytes.
 func TestBreachesEndTheConnectionWithTheirCode(t *testing.T) {
 	unmasked := new(bytes.Buffer)
 	_ = ws.WriteFrame(unmasked, ws.NewBinaryFrame([]byte("x")))
