@@ -52,11 +52,14 @@ type Broker struct {
 	startedAt int64     // the clock's value then, Unix ms
 
 	subs     topic.Trie[*Session, *Subscription]
+	shares   topic.Trie[*group, groupTarget]
 	retained topic.Values[kept] // written under the append lock
 	// announced counts those of retained that are the broker's own.
 	announced     atomic.Int64
 	retainedBytes atomic.Int64 // of the rest; written under the append lock
 	sessions      registry
+	groups        groups
+	pumps         pumps
 	adopted       atomic.Uint64 // rises when a session gets another user
 	due           *deadlines
 	counters      Counters
@@ -68,7 +71,7 @@ type Broker struct {
 
 	dropLog    deadline // one line a second at most about dropped messages
 	dropNoted  atomic.Bool
-	dropFrom   atomic.Pointer[Session] // the last one
+	dropFrom   atomic.Pointer[dropper] // the last one
 	dropLogged uint64
 
 	retainedSweep deadline // removes retained messages that have expired
@@ -122,6 +125,7 @@ func Open(st store.Store, opt Options) (*Broker, error) {
 	}
 	b := &Broker{store: st, opt: opt, log: opt.Logger, sessions: registry{byID: make(map[string]*Session)}}
 	b.live.Store(&opt)
+	b.groups.byKey = make(map[string]*group)
 	b.dropLog.run = b.logDrops
 	b.retainedSweep.run = b.sweepRetained
 	l := newLoader(b)
@@ -146,7 +150,10 @@ func Open(st store.Store, opt Options) (*Broker, error) {
 }
 
 // Close stops what runs by time. Connections must have been detached; the store is the caller's.
-func (b *Broker) Close() { b.due.close() }
+func (b *Broker) Close() {
+	b.due.close()
+	b.pumps.close()
+}
 
 // Now is the broker's clock, Unix ms: it only goes forward while the process runs.
 func (b *Broker) Now() int64 { return b.startedAt + time.Since(b.started).Milliseconds() }
@@ -167,6 +174,8 @@ type Gauges struct {
 	Pending, InFlight                 uint64 // messages that wait or are sent and not settled; of those the sent ones
 	Bytes                             int64  // of them: topics and payloads
 	Memory                            int64
+	Groups                            int    // shared subscriptions
+	GroupsPending                     uint64 // messages that wait in them or are on loan to members
 }
 
 // Gauges walks over all sessions: for a metrics page, not for a hot path.
@@ -184,6 +193,13 @@ func (b *Broker) Gauges() Gauges {
 		g.Memory += st.Memory
 		return true
 	})
+	for _, share := range b.groups.all() {
+		st := share.mailbox.Status()
+		g.Groups++
+		g.Subscriptions += len(*share.members.Load())
+		g.GroupsPending += st.Ready + st.InFlight
+		g.Memory += st.Memory
+	}
 	return g
 }
 
@@ -197,6 +213,15 @@ func (b *Broker) evict(folded store.LSN) {
 		used += s.mailbox.Status().Memory
 		return true
 	})
+	groups := b.groups.all()
+	for _, g := range groups {
+		used += g.mailbox.Status().Memory
+	}
+	for _, g := range groups {
+		if used > b.opt.MemoryBudget/2 {
+			used -= g.mailbox.Evict(folded, evictKeep)
+		}
+	}
 	if used <= b.opt.MemoryBudget/2 {
 		return
 	}
@@ -240,9 +265,12 @@ const (
 	retrySoon  = 50   // when it only had no room: that comes with the next flush or fold
 )
 
+// dropper is who messages were dropped from: a client, or a shared subscription.
+type dropper struct{ kind, name string }
+
 // noteDrop has the log tell of dropped messages before long. It may be called under any lock.
-func (b *Broker) noteDrop(s *Session) {
-	b.dropFrom.Store(s)
+func (b *Broker) noteDrop(from dropper) {
+	b.dropFrom.Store(&from)
 	if b.dropNoted.CompareAndSwap(false, true) {
 		b.due.set(&b.dropLog, b.Now()+1000)
 	}
@@ -250,7 +278,8 @@ func (b *Broker) noteDrop(s *Session) {
 
 func (b *Broker) logDrops() {
 	b.dropNoted.Store(false) // before counting: what is dropped from now on is told the next time
-	attrs := []any{"client", b.dropFrom.Load().clientID}
+	from := b.dropFrom.Load()
+	attrs := []any{from.kind, from.name}
 	var total uint64
 	for r := range b.counters.Dropped {
 		n := b.counters.Dropped[r].Load()

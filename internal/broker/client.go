@@ -232,4 +232,7 @@ func (s *Session) resume(batch *store.Batch, a *attaching) {
 	}
 	s.mailbox.Attach(batch, &a.client.consumer)
 	s.live.Store(a.client)
+	for _, mb := range s.shares {
+		mb.group.wake()
+	}
 }

@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"slices"
+
 	"emanet/internal/message"
 	"emanet/internal/store"
 )
@@ -13,6 +15,7 @@ func (c *Client) deliver(m *message.Message, r *route) Outcome {
 // burst is who is to hear of a connection's publishes since the last Flush.
 type burst struct {
 	touched []*Session // got something that waits for no group
+	shares  []*group   // as well
 	// counted since the last Flush: a publish costs no atomic operation
 	published, unmatched, live uint64
 	pace                       Receiver // has more than it can take at once, see Client.Pace
@@ -45,6 +48,12 @@ func (u *burst) wake(n *Counters) {
 	}
 	clear(u.touched)
 	u.touched = u.touched[:0]
+	for _, g := range u.shares {
+		g.dirty.Store(false)
+		g.wake()
+	}
+	clear(u.shares)
+	u.shares = u.shares[:0]
 }
 
 func (u *burst) count(n *Counters) {
@@ -75,7 +84,7 @@ func (b *Broker) deliver(m *message.Message, r *route, u *burst) Outcome {
 	if r.unreadable > 0 {
 		b.counters.Unreadable.Add(r.unreadable)
 	}
-	if len(r.targets) == 0 {
+	if r.matched() == 0 {
 		u.unmatched++
 	}
 	return b.hand(m, r, u)
@@ -83,11 +92,11 @@ func (b *Broker) deliver(m *message.Message, r *route, u *burst) Outcome {
 
 // hand is deliver for what no client has published.
 func (b *Broker) hand(m *message.Message, r *route, u *burst) Outcome {
-	if len(r.targets) == 0 {
+	if r.matched() == 0 {
 		return Outcome{}
 	}
 	if m.QoS > 0 && !r.live {
-		return Outcome{Matched: len(r.targets)}
+		return Outcome{Matched: r.matched()}
 	}
 	var queued uint64
 	for i := range r.targets {
@@ -97,7 +106,7 @@ func (b *Broker) hand(m *message.Message, r *route, u *burst) Outcome {
 		case attr&AttrQoS == 0:
 			if c := t.session.live.Load(); c != nil {
 				// Only the sole receiver may slow its publisher down: nobody waits for somebody else's reader.
-				if c.receiver.Live(m, attr, t.tag) && len(r.targets) == 1 {
+				if c.receiver.Live(m, attr, t.tag) && r.matched() == 1 {
 					u.pace = c.receiver
 				}
 				u.live++
@@ -109,8 +118,72 @@ func (b *Broker) hand(m *message.Message, r *route, u *burst) Outcome {
 			u.touch(t.session)
 		}
 	}
+	for i := range r.groups {
+		g := &r.groups[i]
+		switch {
+		case min(m.QoS, g.qos) == 0:
+			g.group.live(m, u, r.matched() == 1)
+		case !g.durable:
+			g.group.mailbox.Append(nil, store.Entry{Message: m, Attr: groupAttr(m)}, true)
+			queued++
+			u.touchGroup(g.group)
+		}
+	}
 	if queued > 0 {
 		b.counters.Queued.Add(queued)
 	}
-	return Outcome{Matched: len(r.targets)}
+	return Outcome{Matched: r.matched()}
+}
+
+// touchGroup is touch for a group.
+func (u *burst) touchGroup(g *group) {
+	if g.dirty.CompareAndSwap(false, true) {
+		u.shares = append(u.shares, g)
+	}
+}
+
+// groupAttr is an entry's Attr while it is a group's: as published, for what its member is granted is not known yet.
+func groupAttr(m *message.Message) uint8 {
+	if m.Retain {
+		return m.QoS | AttrRetain
+	}
+	return m.QoS
+}
+
+// live hands a message at QoS 0 to the connected member whose turn it is; without one it is dropped. sole: nobody
+// else gets the message, so that the publisher may be slowed down when no member keeps up.
+func (g *group) live(m *message.Message, u *burst, sole bool) {
+	members := *g.members.Load()
+	n := uint32(len(members))
+	from := g.turn.Add(1)
+	for i := range n {
+		mb := members[(from+i)%n]
+		c := mb.session.live.Load()
+		if c == nil || !mb.mayRead(m) {
+			continue
+		}
+		if i > 0 {
+			g.turn.Add(i)
+		}
+		granted := mb.granted.Load()
+		switch {
+		case !c.receiver.Live(m, granted.attr(0, m.Retain), granted.tag):
+			if g.flooded.Load() != 0 {
+				g.flooded.Store(0)
+			}
+		case g.flooded.Add(1) >= int32(n) && sole:
+			u.pace = c.receiver
+		}
+		u.live++
+		u.touch(mb.session)
+		return
+	}
+}
+
+// mayRead tells whether some member may read the topic.
+func (g *group) mayRead(name string) bool {
+	if g.broker.opt.Users == nil {
+		return true
+	}
+	return slices.ContainsFunc(*g.members.Load(), func(mb *member) bool { return mb.session.rightsNow().MayRead(name) })
 }

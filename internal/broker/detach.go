@@ -41,6 +41,9 @@ func (c *Client) Detach(g Goodbye) {
 	if s.will != nil && g.Clean {
 		s.forgetWill(b)
 	}
+	for _, mb := range s.shares {
+		mb.group.reclaim(mb)
+	}
 	s.leave(b)
 	b.Commit()
 }

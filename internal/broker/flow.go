@@ -42,7 +42,7 @@ func (c *Client) Settle(keys []uint64) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	if !s.durable {
+	if !s.durable && !s.mailbox.Owes() {
 		s.mailbox.Settle(nil, &c.consumer, keys)
 		s.mailbox.Wake()
 		return nil
@@ -53,13 +53,26 @@ func (c *Client) Settle(keys []uint64) error {
 		if err != nil {
 			return err
 		}
-		if s.mailbox.Settle(b, &c.consumer, keys[:n]) > 0 {
-			s.settledLSN.Store(uint64(b.LSN()))
+		settled := s.mailbox.Settle(b, &c.consumer, keys[:n])
+		if lsn := b.Commit(); settled > 0 {
+			s.noteSettled(lsn) // 0 when all of it was on loan from memory
 		}
-		b.Commit()
 		keys = keys[n:]
 	}
+	if s.mailbox.Borrows() { // what was on loan has left room at once
+		s.mailbox.Wake()
+	}
 	return nil
+}
+
+// noteSettled keeps the newest: the reader settles, and so does the writer what is too large.
+func (s *Session) noteSettled(lsn store.LSN) {
+	for {
+		old := s.settledLSN.Load()
+		if uint64(lsn) <= old || s.settledLSN.CompareAndSwap(old, uint64(lsn)) {
+			return
+		}
+	}
 }
 
 // SettledLSN is what an answer about a delivery that is no longer there waits for: its settlement may

@@ -9,6 +9,7 @@ import (
 	"emanet/internal/mailbox"
 	"emanet/internal/message"
 	"emanet/internal/store"
+	"emanet/internal/topic"
 )
 
 // loader takes what the store found and, when all of it is there, puts it together: records, retained
@@ -19,6 +20,7 @@ type loader struct {
 	subs      []subRecord
 	walks     map[string]walkRecord
 	wills     map[string]willRecord
+	shares    map[string]shareRecord
 	mailboxes map[uint64]store.MailboxState
 	crashed   map[string]bool // sessions whose connection a crash ended
 	expires   int64           // when the first retained message does, 0 for never
@@ -29,7 +31,7 @@ func newLoader(b *Broker) *loader {
 	return &loader{
 		broker: b, sessions: make(map[string]sessionRecord), walks: make(map[string]walkRecord),
 		wills: make(map[string]willRecord), mailboxes: make(map[uint64]store.MailboxState),
-		crashed: make(map[string]bool),
+		shares: make(map[string]shareRecord), crashed: make(map[string]bool),
 	}
 }
 
@@ -43,6 +45,8 @@ func (l *loader) Record(kind, key string, value []byte) error {
 		err = into(l.walks, key, value)
 	case kindWill:
 		err = into(l.wills, key, value)
+	case kindShare:
+		err = into(l.shares, key, value)
 	case kindSub:
 		var r subRecord
 		err = json.Unmarshal(value, &r)
@@ -93,6 +97,9 @@ func (l *loader) finish() error {
 		b.found.Messages += s.mailbox.Status().Ready
 	}
 	b.found.Sessions = len(l.sessions)
+	if err := l.loadGroups(); err != nil {
+		return err
+	}
 	for id := range l.mailboxes {
 		return fmt.Errorf("mailbox %d belongs to no session", id)
 	}
@@ -126,6 +133,27 @@ func (l *loader) session(id string, r sessionRecord, state store.MailboxState) *
 	return s
 }
 
+// loadGroups builds the shared subscriptions, without their members.
+func (l *loader) loadGroups() error {
+	b := l.broker
+	for key, r := range l.shares {
+		state, ok := l.mailboxes[r.Mailbox]
+		if !ok {
+			return fmt.Errorf("shared subscription %q has no mailbox %d", key, r.Mailbox)
+		}
+		delete(l.mailboxes, r.Mailbox)
+		if _, _, shared, err := topic.ParseShared(key); !shared || err != nil {
+			return fmt.Errorf("%q is no shared subscription: %w", key, err)
+		}
+		g := b.newGroup(key, true)
+		// Who had what is not on disk: all of it is ready, and goes out as if it had not before.
+		g.lends(mailbox.Restore(b.store, g, state, mailbox.Sent{}, b.groupPolicy(true)))
+		b.groups.add(g)
+		b.found.Messages += g.mailbox.Status().Ready
+	}
+	return nil
+}
+
 func (l *loader) subscription(r *subRecord) error {
 	s := l.broker.sessions.byID[r.Client]
 	if s == nil {
@@ -136,6 +164,14 @@ func (l *loader) subscription(r *subRecord) error {
 		RetainAsPublished: r.RetainAsPublished, RetainHandling: r.RetainHandling, ID: r.ID,
 	}
 	s.subs[sub.Filter] = sub
+	if isShared(sub.Filter) {
+		g := l.broker.groups.byKey[sub.Filter]
+		if g == nil {
+			return fmt.Errorf("shared subscription %q of client %q has no record", r.Filter, r.Client)
+		}
+		s.enter(g, sub)
+		return nil
+	}
 	l.broker.subs.Set(sub.Filter, s, sub)
 	if w, ok := l.walks[subKey(r.Client, r.Filter)]; ok {
 		s.walks = append(s.walks, &walk{sub: sub, cursor: l.broker.retained.WalkAfter(r.Filter, w.After), stored: true, since: w.Since})
@@ -181,6 +217,11 @@ func (l *loader) settle() error {
 		}
 		s.leave(batch)
 		batch.Commit()
+	}
+	for _, g := range b.groups.all() {
+		if len(*g.members.Load()) == 0 { // a crash came between its end and its deletion
+			g.end()
+		}
 	}
 	if l.expires != 0 {
 		b.sweepRetainedBy(l.expires)

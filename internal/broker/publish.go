@@ -13,7 +13,7 @@ import (
 type Outcome struct {
 	// LSN must be flushed before the publish is acknowledged; 0: at once.
 	LSN store.LSN
-	// Matched is how many sessions it was for.
+	// Matched is how many sessions and shared subscriptions it was for.
 	Matched int
 	// Room is what the batch needs, with store.ErrFull and store.ErrBusy.
 	Room int
@@ -172,6 +172,11 @@ func (b *Broker) refuses(batch *store.Batch, m *message.Message, r *route) bool 
 			return true
 		}
 	}
+	for i := range r.groups {
+		if g := &r.groups[i]; g.qos > 0 && g.group.mailbox.Admit(batch, m) != mailbox.Admitted {
+			return true
+		}
+	}
 	return false
 }
 
@@ -190,6 +195,12 @@ func (b *Broker) append(batch *store.Batch, m *message.Message, r *route) {
 			}
 			t.session.mailbox.Append(batch, store.Entry{Message: m, MessageID: id, Attr: attr, Tag: t.tag}, false)
 			n++
+		}
+		for i := range r.groups {
+			if g := &r.groups[i]; g.qos > 0 && g.durable {
+				g.group.mailbox.Append(batch, store.Entry{Message: m, MessageID: id, Attr: groupAttr(m)}, false)
+				n++
+			}
 		}
 		b.counters.Queued.Add(n)
 	}

@@ -15,6 +15,7 @@ const (
 	kindSub     = "sub"     // key: client id, U+0000, filter
 	kindWalk    = "walk"    // the same key: retained messages still to be queued for that subscription
 	kindWill    = "will"    // key: client id
+	kindShare   = "share"   // key: "$share/NAME/FILTER", of a shared subscription with a persistent member
 )
 
 // sessionRecord is a persistent session. While Attached, nobody knows how far it was sent: after a crash
@@ -40,6 +41,11 @@ type subRecord struct {
 	RetainAsPublished bool   `json:"rap,omitempty"`
 	RetainHandling    uint8  `json:"rh,omitempty"`
 	ID                uint32 `json:"id,omitempty"`
+}
+
+// shareRecord is a shared subscription: its members are the subscriptions of that filter.
+type shareRecord struct {
+	Mailbox uint64 `json:"mailbox"`
 }
 
 // walkRecord says where the queueing of retained messages for a subscription stands.

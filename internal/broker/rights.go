@@ -36,8 +36,10 @@ func (s *Session) rightsNow() *auth.Rights {
 // Rights are what the client may do now; nil is everything. The same pointer is the same rights.
 func (c *Client) Rights() *auth.Rights { return c.session.rightsNow() }
 
-// version is that of all a route follows from: subscriptions, whose sessions they are, and what those may do.
-func (b *Broker) version() uint64 { return b.subs.Version() + b.rightsVersion() }
+// version is that of all a route follows from: subscriptions, shared ones, whose sessions they are, and what those may do.
+func (b *Broker) version() uint64 {
+	return b.subs.Version() + b.shares.Version() + b.rightsVersion()
+}
 
 func (b *Broker) rightsVersion() uint64 {
 	if b.opt.Users == nil {

@@ -19,6 +19,7 @@ type route struct {
 	topic   string
 	version uint64
 	targets []target
+	groups  []groupTarget
 	durable bool // some target takes QoS >= 1 into a mailbox on disk
 	live    bool // some target takes QoS >= 1 without disk
 	denied  bool // the publisher may not write the topic: there are no targets
@@ -56,7 +57,9 @@ func (b *Broker) match(r *route, publisher *Session) {
 	var found []topic.Subscription[*Session, *Subscription]
 	rights := b.rightsVersion() // before they are asked
 	found, r.version = b.subs.Match(found, r.topic)
-	r.version += rights
+	r.groups, r.version = nil, r.version+rights
+	shares, version := b.shares.Match(nil, r.topic)
+	r.version += version
 	// New slices each time: a publish under way may still use the old ones.
 	r.targets, r.durable, r.live, r.entriesSize = make([]target, 0, len(found)), false, false, 0
 	r.unreadable = 0
@@ -87,7 +90,28 @@ func (b *Broker) match(r *route, publisher *Session) {
 			r.live = true
 		}
 	}
+	for i := range shares {
+		r.addGroup(&shares[i].Value)
+	}
 }
+
+// addGroup adds a shared subscription: one copy beside those of its members' other subscriptions.
+func (r *route) addGroup(t *groupTarget) {
+	if !t.group.mayRead(r.topic) {
+		r.unreadable++
+		return
+	}
+	r.groups = append(r.groups, *t)
+	if t.qos > 0 && t.durable {
+		r.durable = true
+		r.entriesSize += store.SizeEntry + store.SizeSettle
+	} else {
+		r.live = true
+	}
+}
+
+// matched is how many recipients there are.
+func (r *route) matched() int { return len(r.targets) + len(r.groups) }
 
 // add merges a matching subscription into the targets; at is an index for large routes, nil for small.
 func (r *route) add(s *Session, sub *Subscription, at map[*Session]int) {

@@ -18,6 +18,7 @@ type Session struct {
 	expiry   uint32  // seconds the session outlives its connection
 	client   *Client // attached connection
 	subs     map[string]*Subscription
+	shares   map[string]*member // of those that are shared, by filter; nil: none ever
 	walks    []*walk
 	walking  atomic.Bool // len(walks) > 0; read without the lock
 	will     *Will
@@ -109,6 +110,9 @@ func (s *Session) drop(b *store.Batch) {
 	for filter := range s.subs {
 		br.subs.Remove(filter, s)
 	}
+	for _, mb := range s.shares {
+		s.leaveGroup(mb)
+	}
 	if s.durable {
 		b.DeletePrefix(kindSub, subKey(s.clientID, ""))
 		b.DeletePrefix(kindWalk, subKey(s.clientID, ""))
@@ -143,7 +147,7 @@ func (s *Session) SweepAt(_ *mailbox.Mailbox, at int64) { s.broker.due.setEarlie
 // Dropped implements mailbox.Host.
 func (s *Session) Dropped(_ *mailbox.Mailbox, r mailbox.Reason, n uint64) {
 	s.broker.counters.Dropped[r].Add(n)
-	s.broker.noteDrop(s)
+	s.broker.noteDrop(dropper{"client", s.clientID})
 }
 
 // DeadLetter implements mailbox.Host. No policy of a session dead-letters.

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"errors"
+	"strings"
 
 	"emanet/internal/store"
 )
@@ -23,7 +24,7 @@ func (c *Client) Subscribe(subs []Subscription) (granted []bool, lsn store.LSN, 
 			records[i] = subs[i].record(c.session.clientID)
 		}
 		// The subscription, the walk that ends and the one that begins.
-		sizes[i] = len(records[i]) + 3*(store.SizeRecord+len(c.session.clientID)+1+len(subs[i].Filter)) + 128
+		sizes[i] = joinSize(subs[i].Filter) + len(records[i]) + 3*(store.SizeRecord+len(c.session.clientID)+1+len(subs[i].Filter)) + 128
 	}
 	for from := 0; from < len(subs); {
 		to, size := part(sizes, from)
@@ -68,6 +69,9 @@ func (c *Client) subscribe(subs []Subscription, records [][]byte, granted []bool
 	return b.Commit(), nil
 }
 
+// isShared tells a shared subscription's filter from others; both are checked.
+func isShared(filter string) bool { return strings.HasPrefix(filter, "$share/") }
+
 func (s *Session) subscribe(b *store.Batch, want *Subscription, record []byte) bool {
 	br := s.broker
 	_, there := s.subs[want.Filter]
@@ -76,10 +80,14 @@ func (s *Session) subscribe(b *store.Batch, want *Subscription, record []byte) b
 	}
 	sub := *want
 	s.subs[sub.Filter] = &sub
-	br.subs.Set(sub.Filter, s, &sub)
 	if s.durable {
 		b.Put(kindSub, subKey(s.clientID, sub.Filter), record)
 	}
+	if isShared(sub.Filter) { // which gets no retained messages
+		s.join(b, &sub)
+		return true
+	}
+	br.subs.Set(sub.Filter, s, &sub)
 	// [MQTT-3.8.4-4], [MQTT-3.3.1-9], [MQTT-3.3.1-10], [MQTT-3.3.1-11]
 	if sub.RetainHandling == 0 || sub.RetainHandling == 1 && !there {
 		s.forgetWalk(b, sub.Filter)
@@ -128,7 +136,11 @@ func (c *Client) unsubscribe(filters []string, had []bool, size int) (store.LSN,
 			continue
 		}
 		delete(s.subs, f)
-		c.broker.subs.Remove(f, s)
+		if mb := s.shares[f]; mb != nil {
+			s.leaveGroup(mb)
+		} else {
+			c.broker.subs.Remove(f, s)
+		}
 		if s.durable {
 			b.Delete(kindSub, subKey(s.clientID, f))
 		}

@@ -113,7 +113,7 @@ func (m *Mailbox) Append(b *store.Batch, e store.Entry, volatile bool) uint64 {
 	if m.policy.Durable && !volatile {
 		it = durableItem(e, b.LSN())
 		b.Entry(m.id, &it.Entry)
-		if len(m.consumers) > 0 {
+		if m.servesLocked() {
 			m.store.Notify(&m.waiter)
 		}
 	}
@@ -128,6 +128,11 @@ func (m *Mailbox) Append(b *store.Batch, e store.Entry, volatile bool) uint64 {
 		m.mu.Unlock()
 		return e.Seq
 	}
+	if b == nil && m.policy.Durable { // a volatile entry that came as the mailbox was promoted
+		m.sweepNowLocked()
+		m.mu.Unlock()
+		return e.Seq
+	}
 	s := settler{m: m, b: b}
 	m.trimLocked(&s, TrimLen, true)
 	s.end()
@@ -136,6 +141,9 @@ func (m *Mailbox) Append(b *store.Batch, e store.Entry, volatile bool) uint64 {
 	s.finish()
 	return e.Seq
 }
+
+// servesLocked: somebody waits for what is flushed.
+func (m *Mailbox) servesLocked() bool { return len(m.consumers) > 0 || m.lend != nil }
 
 // Wake hands what Append took without durability to the consumers. No locks may be held.
 func (m *Mailbox) Wake() { m.wake(m.store.Flushed()) }
@@ -156,7 +164,7 @@ func (m *Mailbox) trimLocked(s *settler, left int, oneRun bool) {
 		l := m.lanes[i]
 		for l.head.len() > 0 && m.overLocked(0, 0) {
 			it := l.head.front()
-			if it.sent() { // met at a restart behind others that were not
+			if it.sent() || it.loan() { // sent: met at a restart behind others that were not
 				m.giveBack(l, l.head.popFront())
 				continue
 			}

@@ -69,12 +69,12 @@ func (m *Mailbox) Attach(_ *store.Batch, c *Consumer) {
 // Detach ends c's consuming: what was in flight is ready again at its original position, in order, and
 // carries Redelivered if c had taken it. It returns the highest seq known to have been sent to any
 // consumer, ever, 0 for none; Sent says more. Detaching twice is fine. Call Wake afterwards if there are
-// other consumers.
+// other consumers. What was lent to the mailbox and not sent is its lender's again.
 func (m *Mailbox) Detach(c *Consumer) (sent uint64) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	sent = max(m.high, m.sentHigh)
 	if c.closed {
+		m.mu.Unlock()
 		return sent
 	}
 	c.closed = true
@@ -83,6 +83,7 @@ func (m *Mailbox) Detach(c *Consumer) (sent uint64) {
 		m.consumers = slices.Delete(m.consumers, i, i+1)
 	}
 	m.emptyDueLocked()
+	back := m.extractLocked(nil, func(*item) bool { return true })
 	var unsent []item
 	for key, f := range m.flights {
 		if f.consumer != c || f.settled {
@@ -96,6 +97,8 @@ func (m *Mailbox) Detach(c *Consumer) (sent uint64) {
 	}
 	m.unassignLocked(unsent)
 	m.wishSweepLocked()
+	m.mu.Unlock()
+	giveBack(back)
 	return sent
 }
 
@@ -125,6 +128,9 @@ func (m *Mailbox) Take(c *Consumer, buf []Delivery) []Delivery {
 			continue // acknowledged before it was sent again
 		}
 		f.taken = true
+		if m.untaken > 0 && !f.sent() {
+			m.noteSentLocked(&f.item)
+		}
 		f.setSent()
 		m.high = max(m.high, d.Seq)
 		if f.Released {
@@ -143,8 +149,10 @@ func (m *Mailbox) Take(c *Consumer, buf []Delivery) []Delivery {
 	// would stop before them: the flush's own wake finds nothing left to assign.
 	c.woken = len(buf) == 0 && len(c.queue) > 0
 	first, more := m.takeWokenLocked()
+	told := m.takeWaitersLocked()
 	m.mu.Unlock()
 	wakeAll(first, more)
+	tellRoom(told)
 	return buf
 }
 

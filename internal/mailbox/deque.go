@@ -126,6 +126,15 @@ func (d *deque) popBack() item {
 	return it
 }
 
+// filter keeps the items for which keep holds.
+func (d *deque) filter(keep func(*item) bool) {
+	for range d.n {
+		if it := d.popFront(); keep(&it) {
+			d.pushBack(it)
+		}
+	}
+}
+
 func (d *deque) dropChunk() {
 	d.off = 0
 	if len(d.chunks) == 1 {

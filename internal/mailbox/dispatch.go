@@ -19,8 +19,14 @@ func (m *Mailbox) wake(flushed store.LSN) {
 		}
 	}
 	first, more := m.takeWokenLocked()
+	told := m.takeWaitersLocked()
+	lends := m.lend != nil && m.ready > 0
 	m.mu.Unlock()
 	wakeAll(first, more)
+	tellRoom(told)
+	if lends {
+		m.lend()
+	}
 }
 
 func wakeAll(first *Consumer, more []*Consumer) {
@@ -152,6 +158,9 @@ func (m *Mailbox) assignableLocked(l *lane, it *item, flushed store.LSN) bool {
 	if it.sent() {
 		return true
 	}
+	if it.loan() { // in flight, as its lender sees it
+		return l.barrier <= flushed
+	}
 	if d := deadline(&it.Entry); d != 0 && m.host.Now() >= d {
 		m.sweepByLocked(d)
 		return false
@@ -166,8 +175,11 @@ func (m *Mailbox) assignLocked(c *Consumer, l *lane, it item) {
 	l.assigned = max(l.assigned, it.Seq)
 	c.queue = append(c.queue, Delivery{
 		Key: key, Seq: it.Seq, Message: it.Message, Tag: it.Tag, Attr: it.Attr, Priority: it.Priority,
-		Redelivered: it.sent(), Released: it.Released, Deliveries: it.Deliveries, ExpiresAt: it.ExpiresAt,
+		Redelivered: it.sent() || it.again(), Released: it.Released, Deliveries: it.Deliveries, ExpiresAt: it.ExpiresAt,
 	})
+	if it.loan() {
+		c.queue[len(c.queue)-1].Deliveries = 0
+	}
 	c.unsent += it.memory()
 	c.inFlight++
 	m.turn++

@@ -18,7 +18,7 @@ func (p *Policy) sheds() bool { return p.TTL > 0 || p.DeadLetterExpired }
 // back expires when it gets there. So a queue without consumers sheds its head in time (delay queues).
 func (m *Mailbox) wishSweepLocked() {
 	for _, l := range m.lanes {
-		if it := l.unsent(); it != nil && !it.sent() {
+		if it := l.unsent(); it != nil && !it.sent() && !it.loan() {
 			if d := deadline(&it.Entry); d != 0 {
 				m.sweepByLocked(d)
 			}
@@ -56,7 +56,7 @@ func (m *Mailbox) Sweep(b *store.Batch) {
 		m.trimLocked(&s, left, false)
 	}
 	s.end()
-	if s.runs > 0 && len(m.consumers) > 0 {
+	if s.runs > 0 && m.servesLocked() {
 		m.store.Notify(&m.waiter) // what stands behind may go when this is on disk
 	}
 	m.shrunk = m.shrunk || s.dropped != [Reasons]uint64{}
@@ -71,7 +71,7 @@ func (m *Mailbox) expireLocked(s *settler, limit int) (n int) {
 	for _, l := range m.lanes {
 		for n < limit {
 			it := l.unsent()
-			if it == nil || it.sent() {
+			if it == nil || it.sent() || it.loan() {
 				break
 			}
 			if d := deadline(&it.Entry); d == 0 || d > now {

@@ -7,20 +7,23 @@ import (
 // item is an entry in memory. It is 64 bytes, for millions of them may wait.
 type item struct {
 	store.Entry
-	mark store.LSN // the LSN and two flags, which would cost 8 bytes on their own
+	mark store.LSN // the LSN and some flags, which would cost 8 bytes on their own
 }
 
 const (
 	durableMark store.LSN = 1 << 63
 	sentMark    store.LSN = 1 << 62
+	loanMark    store.LSN = 1 << 61
+	againMark   store.LSN = 1 << 60
+	marks                 = durableMark | sentMark | loanMark | againMark
 )
 
 func durableItem(e store.Entry, lsn store.LSN) item { return item{e, lsn | durableMark} }
 
 // lsn is the batch that made it what it is; 0 when it waits for no flush.
-func (it *item) lsn() store.LSN { return it.mark &^ (durableMark | sentMark) }
+func (it *item) lsn() store.LSN { return it.mark &^ marks }
 
-func (it *item) setLSN(lsn store.LSN) { it.mark = it.mark&(durableMark|sentMark) | lsn }
+func (it *item) setLSN(lsn store.LSN) { it.mark = it.mark&marks | lsn }
 
 // durable: it is in the store, its settlement must be as well.
 func (it *item) durable() bool { return it.mark&durableMark != 0 }
@@ -29,6 +32,14 @@ func (it *item) durable() bool { return it.mark&durableMark != 0 }
 func (it *item) sent() bool { return it.mark&sentMark != 0 }
 
 func (it *item) setSent() { it.mark |= sentMark }
+
+// loan: it is another mailbox's, which has it in flight, and in no store under its seq here. MessageID is then
+// its seq there, and Deliveries the slot of the Member, so that other items are none the larger. It is neither
+// dropped nor expired.
+func (it *item) loan() bool { return it.mark&loanMark != 0 }
+
+// again: it was sent by another member.
+func (it *item) again() bool { return it.mark&againMark != 0 }
 
 // itemOverhead is what an item costs beside its message: its place in a chunk.
 const itemOverhead = 72

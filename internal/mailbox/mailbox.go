@@ -19,6 +19,7 @@ package mailbox
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"emanet/internal/message"
 	"emanet/internal/store"
@@ -104,6 +105,9 @@ type Mailbox struct {
 	store  store.Store
 	paging *paging
 	waiter store.Waiter // set once; told when a group with entries or settlements of ours is flushed
+	lend   func()       // set once, of a mailbox that has members in place of consumers: see Member
+	// borrows and owes are set when this mailbox becomes a member, and when it borrows what is on disk.
+	borrows, owes atomic.Bool
 
 	mu        sync.Mutex
 	nextSeq   uint64
@@ -127,6 +131,13 @@ type Mailbox struct {
 	purged    bool   // Purge came while a load was under way: what it brings is void
 	shrunk    bool   // Sweep removed entries, and the consumers were not told yet
 	closed    bool
+
+	// As a member of others.
+	members      []*Member             // by slot
+	waiters      int                   // of them, to be told of room
+	untaken      int                   // lent or moved to us and not sent yet
+	untakenBytes int64                 // what these occupy
+	moved        map[uint64]movedEntry // by seq
 }
 
 // flight is an entry that was handed to a consumer.
@@ -229,16 +240,26 @@ func (m *Mailbox) Status() Status {
 }
 
 // Close lets go of everything in memory; consumers get nothing more. The caller has deleted the mailbox
-// from the store (Batch.MailboxDelete) when it was durable.
+// from the store (Batch.MailboxDelete) when it was durable. What was lent to it is its lender's again.
 func (m *Mailbox) Close() {
 	m.mu.Lock()
-	defer m.mu.Unlock()
+	back, orphans := m.owedLocked(), m.orphansLocked()
+	m.closeLocked()
+	m.mu.Unlock()
+	giveBack(back)
+	for mb, entries := range orphans {
+		mb.owner.Orphaned(entries)
+	}
+}
+
+func (m *Mailbox) closeLocked() {
 	m.closed = true
 	for _, c := range m.consumers {
 		c.closed = true
 		c.queue, c.unsent = nil, 0
 	}
 	m.lanes, m.flights, m.consumers, m.settling, m.spare = nil, nil, nil, nil, nil
+	m.waiters, m.untaken, m.untakenBytes, m.moved = 0, 0, 0, nil
 	m.ready, m.bytes, m.memory, m.kept, m.keptBytes = 0, 0, 0, 0, 0
 }
 

@@ -21,9 +21,18 @@ func (m *Mailbox) Sent() Sent {
 		return s
 	}
 	// A later restart counts from the front again: what is known to have been sent stands before the rest.
-	s.First, s.Before = m.sentFirst+len(m.flights)-len(m.settling), m.restored
+	s.First, s.Before = m.sentFirst, m.restored
+	for _, f := range m.flights {
+		if !f.settled && !f.loan() {
+			s.First++
+		}
+	}
 	for _, l := range m.lanes {
-		s.First += len(l.returned)
+		for i := range l.returned {
+			if !l.returned[i].loan() {
+				s.First++
+			}
+		}
 	}
 	return s
 }
@@ -33,7 +42,8 @@ func (m *Mailbox) Sent() Sent {
 func Restore(st store.Store, host Host, s store.MailboxState, sent Sent, p Policy) *Mailbox {
 	p.Durable = true
 	m := New(st, host, s.ID, p)
-	m.nextSeq = max(s.NextSeq, 1)
+	// What was sent last may have been a loan, which is nowhere on disk: its seq is not given again.
+	m.nextSeq = max(s.NextSeq, sent.High+1)
 	m.restored, m.sentHigh, m.sentFirst = m.nextSeq, sent.High, sent.First
 	if sent.Before != 0 {
 		m.restored = min(sent.Before, m.nextSeq)

@@ -7,12 +7,14 @@ import (
 // Settle ends the entries in flight at c under keys: they are done. A key that is not in flight at c is
 // passed over (a late acknowledgement after a takeover); the number of settled ones is returned.
 //
+// A loan is settled in its lender, in the same batch; its key is free at once, for a crash ends the loan.
+//
 // The keys and the credit are free again when the batch is flushed; at once where nothing was written (call
 // Wake then).
 // size of the batch: SizeSettle per key.
 func (m *Mailbox) Settle(b *store.Batch, c *Consumer, keys []uint64) int {
+	var loans []owed
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	s := settler{m: m, b: b}
 	n := 0
 	for _, key := range keys {
@@ -21,6 +23,12 @@ func (m *Mailbox) Settle(b *store.Batch, c *Consumer, keys []uint64) int {
 			continue
 		}
 		n++
+		if f.loan() {
+			if loans == nil {
+				loans = make([]owed, 0, len(keys))
+			}
+			loans = append(loans, m.parted(&f.item))
+		}
 		s.add(m.lane(f.Priority), &f.item)
 		m.settledLocked(b, key, f)
 	}
@@ -28,6 +36,8 @@ func (m *Mailbox) Settle(b *store.Batch, c *Consumer, keys []uint64) int {
 	if s.runs > 0 {
 		m.store.Notify(&m.waiter)
 	}
+	m.mu.Unlock()
+	settleOwed(b, loans)
 	return n
 }
 

@@ -84,6 +84,9 @@ func (s *settler) write(r *heldRun) { s.b.Settle(s.m.id, r.priority, r.run, r.n,
 // drop settles an entry that no consumer did.
 func (s *settler) drop(l *lane, it *item, r Reason) {
 	s.dropped[r]++
+	if len(s.m.moved) > 0 {
+		s.m.noteSentLocked(it) // or not: it holds up nobody any more
+	}
 	p := &s.m.policy
 	if r == ReasonOverflow && p.Overflow == DeadLetterOldest || r == ReasonExpired && p.DeadLetterExpired {
 		s.dead = append(s.dead, dead{it.Entry, r})

@@ -78,11 +78,11 @@ func isShared(filter string) bool { return strings.HasPrefix(filter, "$share/") 
 
 // checkFilter says why a filter is not taken, or success.
 func (c *conn) checkFilter(filter string) mqttwire.ReasonCode {
-	if isShared(filter) {
-		if _, _, _, err := topic.ParseShared(filter); err != nil {
+	if _, inner, shared, err := topic.ParseShared(filter); shared {
+		if err != nil { // [MQTT-4.8.2-1], [MQTT-4.8.2-2]
 			return mqttwire.TopicFilterInvalid
 		}
-		return mqttwire.SharedSubscriptionsNotSupported // CONNACK says so
+		filter = inner
 	}
 	if topic.CheckFilter(filter) != nil || c.topicTooLarge([]byte(filter)) != "" {
 		return mqttwire.TopicFilterInvalid

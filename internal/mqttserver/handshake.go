@@ -206,7 +206,7 @@ func (c *conn) limits(want *mqttwire.Connect, reply *mqttwire.Properties) {
 	}
 	reply.ReceiveMaximum = uint16(min(opt.ReceiveMaximum, math.MaxUint16))
 	reply.MaximumPacketSize = opt.MaxPacket
-	reply.SharedAvailable = 0
+	reply.SharedAvailable = 1
 	reply.Present |= mqttwire.HasReceiveMaximum | mqttwire.HasMaximumPacketSize | mqttwire.HasSharedAvailable
 }
 

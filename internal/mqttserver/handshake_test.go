@@ -10,7 +10,7 @@ import (
 
 // connack5 is CONNACK of MQTT 5 with the limits of a rig.
 func connack5(present int, props ...any) []byte {
-	return pkt(0x20, present, 0, sized(cat(cat(props...), 0x21, uint16(1000), 0x27, uint32(1<<20), 0x2A, 0)))
+	return pkt(0x20, present, 0, sized(cat(cat(props...), 0x21, uint16(1000), 0x27, uint32(1<<20), 0x2A, 1)))
 }
 
 func TestConnackAnnouncesTheLimits(t *testing.T) { // [MQTT-3.2.2-3], [MQTT311-3.2.2-1], [MQTT311-3.2.2-2]
@@ -18,7 +18,7 @@ func TestConnackAnnouncesTheLimits(t *testing.T) { // [MQTT-3.2.2-3], [MQTT311-3
 	p := r.dial()
 	p.send(v5("a").bytes())
 	if got := p.next(); !bytes.Contains(got, cat(0x21, uint16(1000))) || !bytes.Contains(got, cat(0x27, uint32(1<<20))) ||
-		!bytes.Contains(got, cat(0x2A, 0)) || got[2] != 0 || got[3] != 0 {
+		!bytes.Contains(got, cat(0x2A, 1)) || got[2] != 0 || got[3] != 0 {
 		t.Fatalf("CONNACK is %s", show(got))
 	}
 	p.leave()

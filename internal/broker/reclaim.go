@@ -1,0 +1,115 @@
+package broker
+
+import (
+	"emanet/internal/mailbox"
+	"emanet/internal/store"
+)
+
+// What moved to a member at QoS 2 and was not sent when the member left goes back to the group, behind what waits
+// there: other members are to have it.
+
+// Orphaned implements mailbox.MemberOwner: the member's session has ended, and its mailbox with it.
+func (mb *member) Orphaned(entries []store.Entry) {
+	g := mb.group
+	g.pump.mu.Lock()
+	g.pump.orphans = append(g.pump.orphans, entries...)
+	g.pump.mu.Unlock()
+	g.wake()
+}
+
+// reclaim has the pump look for what moved to a member whose connection has ended, or that has unsubscribed. Under
+// the append lock.
+func (g *group) reclaim(mb *member) {
+	if !mb.session.durable || g.ended {
+		return
+	}
+	g.pump.mu.Lock()
+	g.pump.reclaims = append(g.pump.reclaims, mb)
+	g.pump.mu.Unlock()
+	g.wake()
+}
+
+// takeIn puts what comes back into the group's mailbox; false: the store has no room.
+func (g *group) takeIn() bool {
+	p := &g.pump
+	if p.blocked.Load() || g.broker.pumps.isClosed() {
+		return false
+	}
+	p.mu.Lock()
+	orphans, reclaims := p.orphans, p.reclaims
+	p.orphans, p.reclaims = nil, nil
+	p.mu.Unlock()
+	for len(orphans) > 0 {
+		n, ok := g.adopt(orphans)
+		if orphans = orphans[n:]; !ok {
+			p.mu.Lock()
+			p.orphans, p.reclaims = append(orphans, p.orphans...), append(reclaims, p.reclaims...)
+			p.mu.Unlock()
+			return false
+		}
+	}
+	for i, mb := range reclaims {
+		if !g.takeFrom(mb) {
+			p.mu.Lock()
+			p.reclaims = append(reclaims[i:], p.reclaims...)
+			p.mu.Unlock()
+			return false
+		}
+	}
+	return true
+}
+
+// adopt appends some orphans in one batch.
+func (g *group) adopt(orphans []store.Entry) (n int, ok bool) {
+	size := 0
+	for n < len(orphans) && (n == 0 || size < batchAim) {
+		size += store.SizeMessage + orphans[n].Message.EncodedMax() + store.SizeEntry + store.SizeSettle
+		n++
+	}
+	b, err := g.begin(size)
+	if err != nil {
+		return 0, false
+	}
+	defer b.Commit()
+	if g.ended {
+		g.Dropped(g.mailbox, mailbox.ReasonPurged, uint64(len(orphans)))
+		return len(orphans), true
+	}
+	for _, e := range orphans[:n] {
+		if g.durable {
+			own := *e.Message
+			b.Message(&own, &own.ID)
+			e.Message, e.MessageID = &own, own.ID
+		}
+		g.mailbox.Append(b, e, !g.durable)
+	}
+	return n, true
+}
+
+// reclaimMax entries move back in one batch.
+const reclaimMax = batchAim / (store.SizeEntry + 2*store.SizeSettle)
+
+// takeFrom moves what a member will not send soon back.
+func (g *group) takeFrom(mb *member) bool {
+	for {
+		b, err := g.begin(reclaimMax * (store.SizeEntry + 2*store.SizeSettle))
+		if err != nil {
+			return false
+		}
+		if g.ended || mb.session.client != nil && !mb.gone.Load() { // it is back
+			b.Abort()
+			return true
+		}
+		moved := mb.loans.Reclaim(b, reclaimMax)
+		for i := range moved {
+			e := &moved[i]
+			back := store.Entry{Message: e.Message, MessageID: e.MessageID, Attr: e.Attr}
+			g.mailbox.Append(b, back, false)
+		}
+		mb.loans.SettleMoved(b, moved)
+		b.Commit()
+		if len(moved) < reclaimMax {
+			return true
+		}
+	}
+}
