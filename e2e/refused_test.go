@@ -9,23 +9,6 @@ import (
 
 // What is not supported is refused by name, never accepted and ignored.
 
-func TestSharedSubscriptionsAreRefused(t *testing.T) {
-	OnlyEmanet(t)
-	t.Parallel()
-	b, topic := Shared(t), Name("topic")
-	c := Open(t, b.Addr(), Clean(5, Name("c")))
-	if got := c.Subscribe(To("$share/group/"+topic, 1), To(topic, 1)); len(got) != 2 || got[0] != 0x9E || got[1] != 1 {
-		t.Errorf("MQTT 5 was granted %x, not 9e and 01", got)
-	}
-	old := Open(t, b.Addr(), Clean(4, Name("old")))
-	if got := old.Subscribe(To("$share/group/"+topic, 1), To(topic, 1)); len(got) != 2 || got[0] != 0x80 || got[1] != 1 {
-		t.Errorf("MQTT 3.1.1 was granted %x, not 80 and 01", got)
-	}
-	c.Publish(topic, "x", 0)
-	c.ExpectPublish(topic, "x")
-	expectNothingBefore(t, b, c, topic)
-}
-
 func TestTopicAliasesBeyondWhatConnackAllowsAreRefused(t *testing.T) {
 	OnlyEmanet(t)
 	t.Parallel()

@@ -173,8 +173,8 @@ func TestTheServersLimitsAreInItsConnack(t *testing.T) {
 			t.Errorf("property %#x is missing in %+v", must, props)
 		}
 	}
-	if p, ok := props.Find(SharedSubscriptionAvl); !ok || p.Int != 0 {
-		t.Errorf("shared subscriptions are not there yet, and CONNACK does not say so: %+v", props)
+	if p, ok := props.Find(SharedSubscriptionAvl); ok && p.Int != 1 {
+		t.Errorf("shared subscriptions are there, and CONNACK denies it: %+v", props)
 	}
 	if p, ok := props.Find(TopicAliasMaximum); ok && p.Int != 0 {
 		t.Errorf("topic aliases are not there yet, and CONNACK offers %d", p.Int)

@@ -8,7 +8,8 @@ import (
 	"emanet/internal/store"
 )
 
-// hand gives a member what it was lent, in runs of one QoS.
+// hand gives a member what it was lent, in runs of one QoS: that of the publish, and at most that of the member's
+// subscription ([MQTT-4.8.2-3]).
 func (g *group) hand(mb *member, lent []mailbox.Lent) {
 	granted := mb.granted.Load()
 	p := &g.pump
@@ -68,7 +69,8 @@ func (g *group) handLive(mb *member, lent []mailbox.Lent) int {
 }
 
 // move gives entries at QoS 2 to the member for good, and returns how many: in one batch they are settled here
-// and the member's there, and they are sent when that is on disk. So no second member ever gets one.
+// and the member's there, and they are sent when that is on disk. So no second member ever gets one, whatever becomes of
+// the first ([MQTT-4.8.2-4], [MQTT-4.8.2-5]).
 func (g *group) move(mb *member, lent []mailbox.Lent, was []uint8) (done int) {
 	for done < len(lent) {
 		rest := lent[done:]

@@ -68,7 +68,7 @@ func (f *fixture) burst(n int, qos uint8) {
 	f.idle()
 }
 
-func TestMembersOfASharedSubscriptionAreServedInRotation(t *testing.T) { // MQTT 5, 4.8.2
+func TestMembersOfASharedSubscriptionAreServedInRotation(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []struct {
 		name string
@@ -112,7 +112,7 @@ func TestAtQoS0AConnectedMemberGetsItAtOnce(t *testing.T) {
 	f.equal("kept for nobody", f.Gauges().GroupsPending, 0)
 }
 
-func TestAMemberIsChosenAndItsOwnSubscriptionCounts(t *testing.T) {
+func TestAMemberIsChosenAndItsOwnSubscriptionCounts(t *testing.T) { // [MQTT-4.8.2-3]
 	t.Parallel()
 	f := setup(t, Options{})
 	a, b := f.connect("a"), f.connect("b")
@@ -136,7 +136,7 @@ func TestAMemberIsChosenAndItsOwnSubscriptionCounts(t *testing.T) {
 	}
 }
 
-func TestASharedSubscriptionGetsNoRetainedMessages(t *testing.T) { // MQTT 5, 4.8.2
+func TestASharedSubscriptionGetsNoRetainedMessages(t *testing.T) {
 	t.Parallel()
 	f := setup(t, Options{})
 	f.connect("pub", clean).retain("a", "kept", 1)
@@ -238,7 +238,7 @@ func TestATakeoverKeepsWhatWasSent(t *testing.T) {
 	f.equal("left", f.Gauges().GroupsPending, 0)
 }
 
-func TestWhatAMemberWasSentAtQoS1GoesToAnotherWhenItsSessionEnds(t *testing.T) { // [MQTT-4.8.2-4]
+func TestWhatAMemberWasSentAtQoS1GoesToAnotherWhenItsSessionEnds(t *testing.T) {
 	t.Parallel()
 	for _, end := range []struct {
 		name string

@@ -8,6 +8,7 @@ import (
 // passed over (a late acknowledgement after a takeover); the number of settled ones is returned.
 //
 // A loan is settled in its lender, in the same batch; its key is free at once, for a crash ends the loan.
+// It is gone then, also when its client refused it: no other member gets it ([MQTT-4.8.2-6]).
 //
 // The keys and the credit are free again when the batch is flushed; at once where nothing was written (call
 // Wake then).
