@@ -173,7 +173,7 @@ func brokenRules(version byte) []attack {
 		{"SUBSCRIBE to U+0000", subscribe("a\x00", 0), malformed},                                             // [MQTT-3.8.3-1] [MQTT-4.7.3-2] [MQTT311-3.8.3-1] [MQTT311-4.7.3-2]
 		{"SUBSCRIBE to an overlong spelling", subscribe("\xc0\xaf", 0), malformed},                            // [MQTT-1.5.4-1] [MQTT311-1.5.3-1]
 		{"SUBSCRIBE with reserved bits", subscribe("a", 0xC0), malformed},                                     // [MQTT-3.8.3-5] [MQTT311-3.8.3-4]
-		{"SUBSCRIBE at QoS 3", subscribe("a", 3), []byte{0x82}},                                                     // [MQTT311-3.8.3-4]
+		{"SUBSCRIBE at QoS 3", subscribe("a", 3), []byte{0x82}},                                               // [MQTT311-3.8.3-4]
 		{"UNSUBSCRIBE of nothing at all", Frame(0xA2, join(id7, none)), either},                               // [MQTT-3.10.3-2] [MQTT311-3.10.3-2]
 		{"UNSUBSCRIBE of what is not UTF-8", Frame(0xA2, join(id7, none, text("\xff"))), malformed},           // [MQTT-3.10.3-1] [MQTT311-3.10.3-1]
 		{"UNSUBSCRIBE under identifier 0", Frame(0xA2, join([]byte{0, 0}, none, text("a"))), either},          // [MQTT-2.2.1-3] [MQTT311-2.3.1-1]

@@ -33,7 +33,7 @@ func TestAnAnnouncementReachesThoseThereAndIsRetainedForThoseWhoCome(t *testing.
 	}
 }
 
-func TestAnAnnouncementIsNotForWildcardsAtTheFirstLevel_MQTT_4_7_2_1(t *testing.T) {
+func TestAnAnnouncementIsNotForWildcardsAtTheFirstLevel(t *testing.T) { // [MQTT-4.7.2-1]
 	t.Parallel()
 	f := setup(t, Options{})
 	announce(f, "$SYS/a", "1")

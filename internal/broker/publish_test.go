@@ -71,7 +71,7 @@ func TestAPublishThatNobodyKeepsWaitsForNothingAndWritesNothing(t *testing.T) {
 	volatile.expect("y", "z")
 }
 
-func TestOverlappingSubscriptionsGiveOneCopyAtTheHighestQoSWithAllIdentifiers_MQTT_3_3_5_1(t *testing.T) {
+func TestOverlappingSubscriptionsGiveOneCopyAtTheHighestQoSWithAllIdentifiers(t *testing.T) { // [MQTT-3.3.4-2] [MQTT-3.3.4-4]
 	t.Parallel()
 	f := setup(t, Options{})
 	sub := f.connect("sub")
@@ -130,7 +130,7 @@ func TestTheRecipientsQoSIsTheLowerOfPublishAndSubscription(t *testing.T) {
 	}
 }
 
-func TestNoLocalSubscriptionsDoNotHearTheirOwnClient_MQTT_3_8_3_3(t *testing.T) {
+func TestNoLocalSubscriptionsDoNotHearTheirOwnClient(t *testing.T) { // [MQTT-3.8.3-3]
 	t.Parallel()
 	f := setup(t, Options{})
 	c := f.connect("c")
@@ -142,7 +142,7 @@ func TestNoLocalSubscriptionsDoNotHearTheirOwnClient_MQTT_3_8_3_3(t *testing.T) 
 	c.expect("other", "own")
 }
 
-func TestRetainIsKeptAsPublishedOnlyForThoseWhoAsk_MQTT_3_3_1_13(t *testing.T) {
+func TestRetainIsKeptAsPublishedOnlyForThoseWhoAsk(t *testing.T) { // [MQTT-3.3.1-13]
 	t.Parallel()
 	f := setup(t, Options{})
 	plain, asks := f.connect("plain"), f.connect("asks")

@@ -9,7 +9,7 @@ import (
 	"emanet/internal/message"
 )
 
-func TestARetainedMessageIsSetReplacedAndRemoved_MQTT_3_3_1_5(t *testing.T) {
+func TestARetainedMessageIsSetReplacedAndRemoved(t *testing.T) { // [MQTT-3.3.1-5]
 	t.Parallel()
 	f := setup(t, Options{})
 	pub := f.connect("pub", clean)

@@ -82,7 +82,7 @@ func TestTheQoS2PublishesOfAnUnkeptSessionAreKnownWhileItLasts(t *testing.T) {
 	sub.expect("x", "x")
 }
 
-func TestACleanStartDiscardsTheSession_MQTT_3_1_2_4(t *testing.T) {
+func TestACleanStartDiscardsTheSession(t *testing.T) { // [MQTT-3.1.2-4]
 	t.Parallel()
 	f := setup(t, Options{})
 	c := f.connect("c")
@@ -127,7 +127,7 @@ func TestNoSessionPresentIsSaidNoEarlierThanTheEndOfTheSessionIsOnDisk(t *testin
 	f.equal("it is gone", f.hasSession("c"), false)
 }
 
-func TestASessionEndsWhenItsExpiryIsOver_MQTT_3_1_2_23(t *testing.T) {
+func TestASessionEndsWhenItsExpiryIsOver(t *testing.T) { // [MQTT-4.1.0-2]
 	t.Parallel()
 	f := setup(t, Options{})
 	c := f.connect("c", expiry(1))

@@ -26,7 +26,7 @@ func (f *fixture) noWill(hears *conn) {
 	hears.expect("nothing before")
 }
 
-func TestAWillIsPublishedWhenTheConnectionFails_MQTT_3_1_2_8(t *testing.T) {
+func TestAWillIsPublishedWhenTheConnectionFails(t *testing.T) { // [MQTT-3.1.2-8]
 	t.Parallel()
 	for name, kind := range map[string]func(*Connect){"kept session": func(*Connect) {}, "clean session": clean} {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestAWillIsPublishedWhenTheConnectionFails_MQTT_3_1_2_8(t *testing.T) {
 	}
 }
 
-func TestNoWillIsPublishedAfterAGoodbye_MQTT_3_14_4_3(t *testing.T) {
+func TestNoWillIsPublishedAfterAGoodbye(t *testing.T) { // [MQTT-3.14.4-3]
 	t.Parallel()
 	f := setup(t, Options{})
 	hears := f.wills()
@@ -53,7 +53,7 @@ func TestNoWillIsPublishedAfterAGoodbye_MQTT_3_14_4_3(t *testing.T) {
 	f.noWill(f.connect("hears wills"))
 }
 
-func TestAWillThatIsDueGoesOutHoweverSoonItsClientReturns_MQTT_3_1_2_8(t *testing.T) {
+func TestAWillThatIsDueGoesOutHoweverSoonItsClientReturns(t *testing.T) { // [MQTT-3.1.2-8]
 	t.Parallel()
 	f := setup(t, Options{})
 	hears := f.wills()
@@ -84,7 +84,7 @@ func TestWillsThatACrashMadeDueGoOutHoweverSoonTheirClientsReturn(t *testing.T) 
 	f.eventually("all wills", func() bool { return f.Counters().WillsPublished.Load() == n })
 }
 
-func TestAWillWaitsForItsDelayAndAReturnCancelsIt_MQTT_3_1_3_9(t *testing.T) {
+func TestAWillWaitsForItsDelayAndAReturnCancelsIt(t *testing.T) { // [MQTT-3.1.3-9]
 	t.Parallel()
 	f := setup(t, Options{})
 	hears := f.wills()

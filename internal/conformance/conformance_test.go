@@ -77,3 +77,16 @@ func TestEveryStatementOfTheServerThatAppliesHasATest(t *testing.T) {
 		}
 	}
 }
+
+func TestEveryLikeIsAStatementOf50(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	for _, s := range specifications[0].load(t) {
+		known[s.id] = true
+	}
+	for _, s := range specifications[1].load(t) {
+		if s.like != "" && !known[s.like] {
+			t.Errorf("%s is said to be like %s, which is none", s.id, s.like)
+		}
+	}
+}

@@ -26,6 +26,7 @@ func unused() {} // [MQTT-1.0.0-3]
 var cases = []string{
 	"one", // [MQTT311-1.0.0-2]
 }
+func TestName_MQTT_1_0_0_4(t *testing.T) {}
 // MQTT-1.0.0-4 and [MQTT3-1.0.0-4] and [MQTT-1-0.0-4]
 `,
 }
@@ -57,7 +58,7 @@ func TestTheScanFindsWhoKeepsAStatementAndWhoTestsIt(t *testing.T) {
 	if f := s.statements["MQTT-1.0.0-3"]; f != nil {
 		t.Errorf("nobody uses it, yet %+v", f)
 	}
-	for _, meant := range []string{": MQTT-1.0.0-4 is", ": MQTT3-1.0.0-4 is", ": MQTT-1-0.0-4 is"} {
+	for _, meant := range []string{": MQTT-1.0.0-4 is", ": MQTT3-1.0.0-4 is", ": MQTT-1-0.0-4 is", ": _MQTT_1_0_0_4 is"} {
 		if !slices.ContainsFunc(s.wrong, func(wrong string) bool { return strings.Contains(wrong, meant) }) {
 			t.Errorf("%q is not among %q", meant, s.wrong)
 		}

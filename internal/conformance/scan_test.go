@@ -38,7 +38,7 @@ type scan struct {
 var (
 	tagged = regexp.MustCompile(`\[(MQTT(?:311)?-\d+(?:\.\d+)+-\d+)\]`)
 	// nearly is whatever looks as if a tag was meant.
-	nearly = regexp.MustCompile(`MQTT[\w.]*-\d+[-.]\d+[-.\d]*`)
+	nearly = regexp.MustCompile(`MQTT[\w.]*-\d+[-.]\d+[-.\d]*|_MQTT(?:311)?_\d\w*`)
 )
 
 // scanTree reads the product, its tests and the test module.
@@ -253,11 +253,13 @@ func namesIn(nodes []ast.Node) map[string]bool {
 func (s *scan) sort() {
 	slices.Sort(s.wrong)
 	for _, f := range s.statements {
-		for _, places := range []*[]place{&f.code, &f.tests} {
-			slices.SortFunc(*places, func(a, b place) int {
-				return strings.Compare(a.pkg+" "+a.name+" "+a.file, b.pkg+" "+b.name+" "+b.file)
-			})
-			*places = slices.CompactFunc(*places, func(a, b place) bool { return a.pkg == b.pkg && a.name == b.name })
-		}
+		f.code, f.tests = merge(f.code, nil), merge(f.tests, nil)
 	}
+}
+
+// merge gives the places of both lists in order, each once.
+func merge(a, b []place) []place {
+	all := slices.Concat(a, b)
+	slices.SortFunc(all, func(a, b place) int { return strings.Compare(a.pkg+" "+a.name, b.pkg+" "+b.name) })
+	return slices.CompactFunc(all, func(a, b place) bool { return a.pkg == b.pkg && a.name == b.name })
 }

@@ -47,6 +47,9 @@ keeps it and the tests that would fail if the server broke it.
 uses. CI fails when this file does not follow from the tree, when a tag names no statement, and when a statement that
 binds the server and applies has no test.
 
+Code that serves both versions is often tagged for 5.0 only; it stands in the table of 3.1.1 as well where the two ask the
+same. Tests are never shared in this way.
+
 **What "tested" means.** At least one test says, by the tag, that it fails when the server breaks the statement. Tests of
 package e2e talk to a real broker process over TCP; the others run inside one process. A statement may have several
 sides, and the tag does not say that every one of them is tested. *Client's duty* binds clients only; where the server
@@ -72,6 +75,9 @@ func table(lists map[string][]statement, s *scan) string {
 			var code, tests []place
 			if f != nil {
 				code, tests = f.code, f.tests
+			}
+			if like := s.statements[st.like]; like != nil {
+				code = merge(code, like.code)
 			}
 			fmt.Fprintf(&body, "| %s | %s | %s | %s | %s |\n", st.id, strings.ReplaceAll(st.says, "|", "\\|"), places(code), places(tests), verdict)
 		}
