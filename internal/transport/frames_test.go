@@ -100,7 +100,7 @@ func upgrade(t testing.TB, nc net.Conn, early ...[]byte) *bufio.Reader {
 		}
 		head += line
 	}
-	if !strings.HasPrefix(head, "HTTP/1.1 101 ") || !strings.Contains(head, "Sec-WebSocket-Protocol: mqtt\r\n") { // [MQTT-6.0.0-4]
+	if !strings.HasPrefix(head, "HTTP/1.1 101 ") || !strings.Contains(head, "Sec-WebSocket-Protocol: mqtt\r\n") { // [MQTT-6.0.0-4] [MQTT311-6.0.0-4]
 		t.Fatal(head)
 	}
 	return in
@@ -114,7 +114,7 @@ func expect(t testing.TB, c *Conn, want string) {
 	}
 }
 
-func TestFramesAreOneStreamHoweverTheyAreCut(t *testing.T) { // [MQTT-6.0.0-2]
+func TestFramesAreOneStreamHoweverTheyAreCut(t *testing.T) { // [MQTT-6.0.0-2] [MQTT311-6.0.0-2]
 	c, b := webSocket(t)
 	sent := noise(500_000)
 	go func() {
@@ -181,7 +181,7 @@ func TestWhatHasComeIsReadWithoutMoreComing(t *testing.T) {
 	}
 }
 
-func TestWhatIsSentComesInBinaryFrames(t *testing.T) { // [MQTT-6.0.0-1]
+func TestWhatIsSentComesInBinaryFrames(t *testing.T) { // [MQTT-6.0.0-1] [MQTT311-6.0.0-1]
 	c, b := webSocket(t)
 	for _, size := range []int{1, 125, 126, 60_000, 200_000} {
 		sent := noise(size)
@@ -214,7 +214,7 @@ func TestBreachesEndTheConnectionWithTheirCode(t *testing.T) {
 		sent []byte
 		code ws.StatusCode
 	}{
-		"text":                               {frame(ws.OpText, "{}"), ws.StatusUnsupportedData}, // [MQTT-6.0.0-1]
+		"text":                               {frame(ws.OpText, "{}"), ws.StatusUnsupportedData}, // [MQTT-6.0.0-1] [MQTT311-6.0.0-1]
 		"a frame that is not masked":         {unmasked.Bytes(), ws.StatusProtocolError},
 		"a length that reserves no memory":   {append(lying, 1, 2, 3, 4), ws.StatusMessageTooBig},
 		"a negative length":                  {append(negative, 1, 2, 3, 4), ws.StatusMessageTooBig},

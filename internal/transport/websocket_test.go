@@ -83,7 +83,7 @@ func TestPagesFromElsewhereAreKeptOut(t *testing.T) {
 	}
 }
 
-func TestTheSubprotocolMustBeOffered(t *testing.T) { // [MQTT-6.0.0-3]
+func TestTheSubprotocolMustBeOffered(t *testing.T) { // [MQTT-6.0.0-3] [MQTT311-6.0.0-3]
 	for offered, want := range map[string]int{"": 400, "mqttv3.1": 400, "mqtt": 101, "chat, mqtt": 101} {
 		if got := ask(t, new(WebSocket), map[string]string{"Sec-WebSocket-Protocol": offered}); got != want {
 			t.Errorf("%q: %d, not %d", offered, got, want)
