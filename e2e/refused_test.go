@@ -55,14 +55,3 @@ func TestASegmentSizeOtherThanTheDirectorysIsAnErrorOfUsage(t *testing.T) {
 		t.Errorf("exit %d, and the log says:\n%s", code, b.Log())
 	}
 }
-
-func TestEnhancedAuthenticationIsRefused(t *testing.T) {
-	t.Parallel()
-	c := Dial(t, Shared(t).Addr(), 5)
-	connect := Clean(5, Name("c"))
-	connect.Props = Props{Text(AuthMethod, "SCRAM-SHA-256"), Text(AuthData, "x")}
-	c.Write(connect.Bytes())
-	if last := c.ExpectClosed(); last.Code != 0x8C {
-		t.Errorf("an authentication method was answered by %v, not 0x8C", last)
-	}
-}

@@ -115,3 +115,115 @@ func TestAMessageOfTheLargestSizeGoesThrough(t *testing.T) {
 		t.Errorf("%d bytes came back of %d", len(m.Payload), len(payload))
 	}
 }
+
+// A subscriber that stops acknowledging gets as much as it said it takes and not one message more, and nobody else waits
+// for it. When it acknowledges again everything comes, in order.
+func TestASubscriberThatStopsAcknowledgingStopsTheFlowToItselfAlone(t *testing.T) { // [MQTT-3.3.4-9]
+	t.Parallel()
+	b, topic := Shared(t), Name("topic")
+	const window, messages = 7, 200
+	for _, qos := range []byte{1, 2} {
+		connect := Persistent(5, Name("mute"))
+		connect.Props = append(connect.Props, Num(ReceiveMaximum, window))
+		mute, other := Open(t, b.Addr(), connect), Open(t, b.Addr(), Clean(5, Name("other")))
+		mute.Subscribe(To(topic, qos))
+		other.Subscribe(To(topic, qos))
+		p := Open(t, b.Addr(), Clean(5, Name("p")))
+		for i := range messages {
+			p.Publish(topic, fmt.Sprint(i), qos)
+			m := other.ExpectPublish(topic, fmt.Sprint(i))
+			settle(t, other, m)
+		}
+		var unsettled []Packet
+		for i := range window {
+			unsettled = append(unsettled, mute.ExpectPublish(topic, fmt.Sprint(i)))
+		}
+		mute.Ping() // nothing is on its way
+		for i := window; i < messages; i++ {
+			settle(t, mute, unsettled[0])
+			unsettled = append(unsettled[1:], mute.ExpectPublish(topic, fmt.Sprint(i)))
+		}
+		for _, m := range unsettled {
+			settle(t, mute, m)
+		}
+		mute.Ping()
+		mute.Disconnect()
+		mute = Open(t, b.Addr(), connect)
+		mute.Ping() // nothing is left
+	}
+}
+
+// settle ends the handshake of a PUBLISH. Nothing else may come meanwhile.
+func settle(t *testing.T, c *Client, m Packet) {
+	t.Helper()
+	switch m.QoS {
+	case 1:
+		c.Ack(m)
+	case 2:
+		c.Send(Packet{Type: PUBREC, ID: m.ID})
+		if rel := c.Expect(PUBREL); rel.ID != m.ID {
+			t.Fatalf("the PUBREL to PUBREC %d is %v", m.ID, rel)
+		}
+		c.Send(Packet{Type: PUBCOMP, ID: m.ID})
+	}
+}
+
+// A PUBREC that refuses ends its handshake: the place is free for the next message, and the refused one never comes again.
+func TestARefusingPubrecFreesItsPlace(t *testing.T) { // [MQTT-4.4.0-2]
+	t.Parallel()
+	b, topic := Shared(t), Name("topic")
+	connect := Persistent(5, Name("c"))
+	connect.Props = append(connect.Props, Num(ReceiveMaximum, 1))
+	c := Open(t, b.Addr(), connect)
+	c.Subscribe(To(topic, 2))
+	p := Open(t, b.Addr(), Clean(5, Name("p")))
+	for i := range 20 {
+		p.Publish(topic, fmt.Sprint(i), 2)
+	}
+	for i, code := range []byte{0x80, 0x83, 0x87, 0x90, 0x97, 0x99} {
+		m := c.ExpectPublish(topic, fmt.Sprint(i))
+		c.Send(Packet{Type: PUBREC, ID: m.ID, Code: code})
+	}
+	last := c.ExpectPublish(topic, "6")
+	c.Ping()
+	c.Drop()
+	c = Open(t, b.Addr(), connect)
+	if m := c.ExpectPublish(topic, "6"); !m.Dup || m.ID != last.ID {
+		t.Errorf("on the next connection %v comes first, not the one that was in flight", m)
+	}
+}
+
+func TestMessagesAboveAClientsMaximumPacketSizeAreCounted(t *testing.T) { // [MQTT-3.1.2-25]
+	OnlyEmanet(t)
+	t.Parallel()
+	b := Start(t)
+	for _, qos := range []byte{0, 1, 2} {
+		connect := Persistent(5, fmt.Sprint("c", qos))
+		connect.Props = append(connect.Props, Num(MaximumPacketSize, 100), Num(ReceiveMaximum, 1))
+		c, large := Open(t, b.Addr(), connect), Open(t, b.Addr(), Clean(5, fmt.Sprint("large", qos)))
+		c.Subscribe(To("t", qos))
+		large.Subscribe(To("t", qos))
+		p := Open(t, b.Addr(), Clean(5, fmt.Sprint("p", qos)))
+		for i := range 5 {
+			p.Publish("t", strings.Repeat("x", 100), qos)
+			p.Publish("t", fmt.Sprint(i), qos)
+		}
+		for i := range 5 {
+			if m := large.Expect(PUBLISH); len(m.Payload) != 100 {
+				t.Fatalf("others got %v", m)
+			}
+			large.ExpectPublish("t", fmt.Sprint(i))
+			settle(t, c, c.ExpectPublish("t", fmt.Sprint(i)))
+		}
+		c.Ping()
+		c.Disconnect()
+		large.Disconnect()
+		Eventually(t, "5 messages were counted as too large", func() bool {
+			return b.Metrics()["emanet_mqtt_too_large_dropped_total"] == float64(5*(qos+1))
+		})
+		Open(t, b.Addr(), connect).Ping() // and none of them waits
+		c = Open(t, b.Addr(), connect)
+		c.Write(UnsubscribeBytes(5, c.NextID(), "t"))
+		c.Expect(UNSUBACK)
+	}
+}

@@ -161,3 +161,17 @@ func script(t testing.TB, name, version string, program ...string) RealClient {
 		},
 	}
 }
+
+// RunNode runs one of our scripts for MQTT.js and gives the lines it prints.
+func RunNode(t testing.TB, name string, args ...string) []string {
+	t.Helper()
+	line := node(t)
+	return lines(Run(t, line[0], append([]string{filepath.Join(folder(t, "node"), name)}, args...)...))
+}
+
+// RunPython runs one of our scripts for paho-mqtt and gives the lines it prints.
+func RunPython(t testing.TB, name string, args ...string) []string {
+	t.Helper()
+	line := python(t)
+	return lines(Run(t, line[0], append([]string{filepath.Join(folder(t, "python"), name)}, args...)...))
+}
