@@ -165,6 +165,9 @@ func (b *Broker) ListenOn(addr string) {
 	}
 }
 
+// ListenHTTPOn chooses the HTTP address of a broker that is not running yet.
+func (b *Broker) ListenHTTPOn(addr string) { b.http = addr }
+
 // KeepDataIn chooses the data folder of a broker that is not running yet.
 func (b *Broker) KeepDataIn(dir string) { b.dataDir = dir }
 

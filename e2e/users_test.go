@@ -1,0 +1,290 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "emanet/e2e/harness"
+)
+
+// as is a clean CONNECT of a user.
+func as(version byte, id, user, password string) Connect {
+	c := Clean(version, id)
+	c.User, c.Password = user, password
+	return c
+}
+
+// refusedWith connects and expects to be turned away.
+func refusedWith(t *testing.T, addr string, c Connect, code byte) {
+	t.Helper()
+	client := Dial(t, addr, c.Version)
+	client.Write(c.Bytes())
+	if got := client.Expect(CONNACK).Code; got != code {
+		t.Errorf("%q as %q: answered %#x, want %#x", c.ClientID, c.User, got, code)
+	}
+	client.ExpectClosed()
+}
+
+func TestTheUserCommandAndABrokerThatReadsWhatItWrites(t *testing.T) {
+	OnlyEmanet(t)
+	t.Parallel()
+	dir := t.TempDir()
+	file, secret := filepath.Join(dir, "users.toml"), filepath.Join(dir, "secret")
+	if err := os.WriteFile(secret, []byte("from a file\nand no more of it\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	MustEmanet(t, "one\n", "user", "add", "alice", "--users", file, "--tag", "monitoring")
+	MustEmanet(t, "", "user", "add", "bob", "--users", file, "--password-file", secret)
+	if got, want := MustEmanet(t, "", "user", "list", "--users", file),
+		"NAME   PASSWORD  RULES  TAGS\nalice  yes       0      monitoring\nbob    yes       0      \n"; got != want {
+		t.Errorf("the list is\n%s, not\n%s", got, want)
+	}
+	for what, try := range map[string][]string{
+		"a second alice":           {"add", "alice"},
+		"a password for nobody":    {"passwd", "carol"},
+		"a password that is empty": {"passwd", "bob"},
+		"an unknown tag":           {"add", "dave", "--tag", "root"},
+		"too few iterations":       {"passwd", "bob", "--iterations", "100"},
+	} {
+		input := "two\n"
+		if strings.Contains(what, "empty") {
+			input = "\n"
+		}
+		if code, _, said := Emanet(t, input, append([]string{"user"}, append(try, "--users", file)...)...); code == 0 || said == "" {
+			t.Errorf("%s: exit code %d, saying %q", what, code, said)
+		}
+	}
+	if code, _, _ := Emanet(t, "", "user", "list"); code != 2 {
+		t.Errorf("without --users the exit code is %d", code)
+	}
+
+	b := Start(t, "--users", file)
+	refusedWith(t, b.Addr(), Clean(5, "nobody"), 0x87)
+	refusedWith(t, b.Addr(), Clean(4, "nobody"), 5)
+	refusedWith(t, b.Addr(), as(5, "a", "alice", "two"), 0x86)
+	refusedWith(t, b.Addr(), as(4, "a", "alice", "two"), 4)
+	alice := Open(t, b.Addr(), as(5, "a", "alice", "one"))
+	bob := Open(t, b.Addr(), as(4, "b", "bob", "from a file"))
+	alice.Subscribe(To("t", 1))
+	bob.Publish("t", "without an ACL everybody may do everything", 1)
+	alice.ExpectPublish("t", "without an ACL everybody may do everything")
+
+	// A change of the file is noticed without a signal.
+	MustEmanet(t, "two\n", "user", "passwd", "alice", "--users", file)
+	if last := alice.ExpectClosed(); last.Type != DISCONNECT || last.Code != 0x87 {
+		t.Errorf("a new password ended the old one's connection with %v", last)
+	}
+	bob.Ping()
+	Open(t, b.Addr(), as(5, "a", "alice", "two"))
+	MustEmanet(t, "", "user", "remove", "bob", "--users", file)
+	bob.ExpectClosed()
+	refusedWith(t, b.Addr(), as(4, "b", "bob", "from a file"), 4)
+}
+
+func TestAReloadOfTheACLHoldsForThoseWhoAreConnected(t *testing.T) {
+	OnlyEmanet(t)
+	t.Parallel()
+	dir := t.TempDir()
+	acl := filepath.Join(dir, "acl")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(acl, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("topic readwrite a/#\n")
+	b := Start(t, "--acl", acl)
+	c := Open(t, b.Addr(), Clean(5, "c"))
+	c.Subscribe(To("#", 0))
+	if p := c.Publish("b", "x", 1); p.Code != 0x87 {
+		t.Errorf("denied, and answered with %v", p)
+	}
+	write("topic readwrite b\n")
+	b.Reload("ok")
+	c.Publish("b", "now", 0)
+	c.ExpectPublish("b", "now")
+	if p := c.Publish("a/x", "x", 1); p.Code != 0x87 {
+		t.Errorf("a right that was taken away holds: %v", p)
+	}
+
+	write("topic readwrite b\ntopic maybe a\n")
+	b.Reload("failed")
+	c.Publish("b", "still", 0)
+	c.ExpectPublish("b", "still")
+	if log := b.Log(); !strings.Contains(log, acl+`: line 2: \"maybe\" is none of read, write, readwrite and deny`) {
+		t.Errorf("the log does not say what is wrong:\n%s", log)
+	}
+	if code, err := b.Healthy(); err != nil || code != http.StatusOK {
+		t.Errorf("a file that cannot be read turned health to %d, %v", code, err)
+	}
+	if n := b.Metrics()["emanet_mqtt_denied_publishes_total"]; n != 2 {
+		t.Errorf("%v publishes are counted as denied", n)
+	}
+}
+
+func TestABrokenFileRefusesTheStartAndIsNamed(t *testing.T) {
+	OnlyEmanet(t)
+	t.Parallel()
+	acl := filepath.Join(t.TempDir(), "acl")
+	if err := os.WriteFile(acl, []byte("# rules\ntopic a\nuser bob\n  topics b\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, said := Emanet(t, "", "serve", "--data", t.TempDir(), "--mqtt", "127.0.0.1:0", "--http", "off", "--acl", acl, "--mosquitto-passwords", "/dev/null")
+	if code == 0 || !strings.Contains(said, acl+": line 4: ") {
+		t.Errorf("exit code %d, saying %s", code, said)
+	}
+}
+
+// outside is an address of this machine that is not a loopback one, where others could reach it.
+func outside(t *testing.T) string {
+	t.Helper()
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addresses {
+		if ip, ok := a.(*net.IPNet); ok && ip.IP.To4() != nil && !ip.IP.IsLoopback() {
+			return ip.IP.String()
+		}
+	}
+	t.Skip("this machine has no address but loopback ones")
+	return ""
+}
+
+func TestFiguresAreForUsersWhereOthersCanReachThem(t *testing.T) {
+	OnlyEmanet(t)
+	t.Parallel()
+	host := outside(t)
+	file := filepath.Join(t.TempDir(), "users.toml")
+	MustEmanet(t, "w\n", "user", "add", "watcher", "--users", file, "--tag", "monitoring")
+	MustEmanet(t, "d\n", "user", "add", "device", "--users", file)
+	port, err := FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := Prepare(t, t.TempDir(), "--users", file, "--login-delay-max", "0s")
+	b.ListenHTTPOn(net.JoinHostPort(host, port))
+	b.Restart()
+	get := func(path, user, password string) int {
+		t.Helper()
+		req, err := http.NewRequest(http.MethodGet, b.URL(path), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if user != "" {
+			req.SetBasicAuth(user, password)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		return res.StatusCode
+	}
+	for _, c := range []struct {
+		path, user, password string
+		want                 int
+	}{
+		{"/healthz", "", "", 200}, {"/readyz", "", "", 200}, {"/metrics", "", "", 401}, {"/metrics", "watcher", "x", 401},
+		{"/metrics", "nobody", "w", 401}, {"/metrics", "device", "d", 403}, {"/metrics", "watcher", "w", 200},
+	} {
+		if got := get(c.path, c.user, c.password); got != c.want {
+			t.Errorf("%s as %q: %d, want %d", c.path, c.user, got, c.want)
+		}
+	}
+}
+
+func TestAFailedLoginIsHeldBackAndOthersFromThereAreLetIn(t *testing.T) {
+	OnlyEmanet(t)
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "users.toml")
+	MustEmanet(t, "secret\n", "user", "add", "alice", "--users", file)
+	b := Start(t, "--users", file, "--login-delay-max", "1s")
+	Open(t, b.Addr(), as(5, "first", "alice", "secret")) // known to be right from now on
+	guess := Dial(t, b.Addr(), 5)
+	guess.Write(as(5, "guess", "alice", "guess").Bytes())
+	Open(t, b.Addr(), as(5, "second", "alice", "secret")) // while the guess waits, or has not been looked at
+	if code := guess.Expect(CONNACK).Code; code != 0x86 {
+		t.Errorf("the guess was answered with %#x", code)
+	}
+	m := b.Metrics()
+	for series, want := range map[string]float64{
+		`emanet_logins_total{by="password",result="ok"}`:           2,
+		`emanet_logins_total{by="wrong_password",result="failed"}`: 1,
+		`emanet_logins_cached_total`:                               1,
+		`emanet_logins_delayed_total`:                              1,
+	} {
+		if m[series] != want {
+			t.Errorf("%s is %v, want %v", series, m[series], want)
+		}
+	}
+}
+
+// TestACrowdOfFirstLoginsIsLetIn has many users come at once with passwords that have not been hashed yet. The
+// users differ, so that none profits from another; EMANET_SOAK has as many as the issue asks for.
+func TestACrowdOfFirstLoginsIsLetIn(t *testing.T) {
+	OnlyEmanet(t)
+	users, copies := 50, 6
+	if Soak() {
+		users, copies = 10_000, 1
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "passwords")
+	var text strings.Builder
+	users2 := filepath.Join(dir, "users.toml")
+	for i := range 3 { // a verifier of each of three passwords, under many names
+		MustEmanet(t, fmt.Sprintf("secret%d\n", i), "user", "add", fmt.Sprintf("u%d", i), "--users", users2)
+	}
+	raw, err := os.ReadFile(users2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var verifiers []string
+	for line := range strings.Lines(string(raw)) {
+		if v, ok := strings.CutPrefix(line, "password = "); ok {
+			verifiers = append(verifiers, v)
+		}
+	}
+	for i := range users {
+		fmt.Fprintf(&text, "[users.u%d]\npassword = %s\n", i, verifiers[i%3])
+	}
+	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := Start(t, "--users", file, "--mqtt-connect-timeout", "5s")
+	before := RSS(t, b.Pid())
+	began := time.Now()
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	refused := 0
+	for i := range users * copies {
+		all.Go(func() {
+			c, err := TryDial(t, b.Addr(), 5)
+			if err == nil {
+				defer c.Drop()
+				c.Write(as(5, fmt.Sprintf("c%d", i), fmt.Sprintf("u%d", i%users), fmt.Sprintf("secret%d", i%users%3)).Bytes())
+				var p Packet
+				if p, err = c.TryRead(2 * time.Minute); err == nil && p.Code == 0 {
+					return
+				}
+			}
+			mu.Lock()
+			refused++
+			mu.Unlock()
+		})
+	}
+	all.Wait()
+	m := b.Metrics()
+	t.Logf("%d clients of %d users in %v, %.0f of them without hashing, %d KiB of memory each", users*copies, users, time.Since(began),
+		m["emanet_logins_cached_total"], (RSS(t, b.Pid())-before)/1024/int64(users*copies))
+	if refused > 0 {
+		t.Errorf("%d of %d were not let in", refused, users*copies)
+	}
+}
