@@ -9,10 +9,10 @@ import (
 	"emanet/internal/config"
 )
 
-// guard lets only users in that are to watch the broker, where users are configured and the listener can be reached
-// from other machines. What a load balancer and a supervisor ask for stays open.
-func (u *users) guard(address config.Address) func(http.Handler) http.Handler {
-	if u.Users == nil || address.Loopback() {
+// guard lets only users in that are to watch the broker, where users can log in and the listener can be reached from
+// other machines. What a load balancer and a supervisor ask for stays open.
+func (u *users) guard(cfg config.Serve, address config.Address) func(http.Handler) http.Handler {
+	if !cfg.HasUsers() || address.Loopback() {
 		return func(open http.Handler) http.Handler { return open }
 	}
 	return func(guarded http.Handler) http.Handler {

@@ -88,7 +88,7 @@ func httpPart(cfg config.Serve, host *Host, flag string, s *site, certs *certifi
 		layered.HTTP, layered.Failed = httpHeaderTimeout, s.countUnprepared
 		return layered, nil
 	}
-	return listenerPart(host, flag, open, func() Server { return newHTTPServer(s, s.core.users.guard(l.Address)) })
+	return listenerPart(host, flag, open, func() Server { return newHTTPServer(s, s.core.users.guard(cfg, l.Address)) })
 }
 
 // httpServer serves the site on one listener.

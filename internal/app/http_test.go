@@ -14,7 +14,7 @@ import (
 func get(t *testing.T, host *Host, method, path string) (int, string) {
 	t.Helper()
 	recorder := httptest.NewRecorder()
-	newHTTPServer(newSite(config.Serve{}, host, new(core)), new(users).guard("127.0.0.1:0")).server.Handler.ServeHTTP(recorder, httptest.NewRequest(method, path, nil))
+	newHTTPServer(newSite(config.Serve{}, host, new(core)), new(users).guard(config.Serve{}, "127.0.0.1:0")).server.Handler.ServeHTTP(recorder, httptest.NewRequest(method, path, nil))
 	return recorder.Code, recorder.Body.String()
 }
 

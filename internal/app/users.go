@@ -31,7 +31,7 @@ func (u *users) onChange(hook func()) {
 // usersPart reads the files, and reads them again when they change or when a reload is asked for. It comes before
 // whatever lets somebody in. It is the zero Part when no file is named.
 func usersPart(cfg config.Serve, host *Host, u *users) Part {
-	if !cfg.HasUsers() && cfg.ACL == "" {
+	if !cfg.HasUsers() && !cfg.TLS.NamesUsers() && cfg.ACL == "" {
 		return Part{}
 	}
 	quit, done := make(chan struct{}), make(chan struct{})
@@ -62,7 +62,9 @@ func usersPart(cfg config.Serve, host *Host, u *users) Part {
 func userFiles(cfg config.Serve) auth.Files {
 	return auth.Files{
 		Users: cfg.Users, Passwords: cfg.MosquittoPasswords, ACL: cfg.ACL,
-		// Where nobody has a name everybody comes without.
+		Certificates: cfg.TLS.NamesUsers(),
+		// Where no file has users whoever has no certificate comes without a name: from this machine, or because
+		// --allow-anonymous says so.
 		Anonymous: cfg.AllowAnonymous || !cfg.HasUsers(),
 		DelayMax:  cfg.LoginDelayMax,
 	}

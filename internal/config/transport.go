@@ -154,6 +154,9 @@ func (s *Serve) completeTransport() error {
 	return nil
 }
 
+// NamesUsers reports whether client certificates give user names.
+func (t *TLS) NamesUsers() bool { return t.User != "" && t.User != CertUserNone }
+
 func (s *Serve) completeTLS() error {
 	t := &s.TLS
 	usedBy := "" // a flag
@@ -163,7 +166,7 @@ func (s *Serve) completeTLS() error {
 		}
 	}
 	asks := t.ClientAuth != "" && t.ClientAuth != ClientAuthNone
-	named := t.User != "" && t.User != CertUserNone
+	named := t.NamesUsers()
 	switch {
 	case usedBy == "" && t.Cert != "":
 		return badFlag("tls-cert", "neither --mqtts nor --https is on")
@@ -189,5 +192,5 @@ func (s *Serve) completeTLS() error {
 
 // Named reports whether a listener lets nobody in who has not shown a certificate with a user name.
 func (s *Serve) Named(l Listener) bool {
-	return l.Secure && s.TLS.ClientAuth == ClientAuthRequire && s.TLS.User != CertUserNone && s.TLS.User != ""
+	return l.Secure && s.TLS.ClientAuth == ClientAuthRequire && s.TLS.NamesUsers()
 }
