@@ -171,8 +171,8 @@ func got(c *Client) (payloads []string) {
 	return payloads
 }
 
-// ask publishes as one, and tells whether the other has got it.
-func ask(from, to *Client, topic, payload string) bool {
+// reaches publishes as one, and tells whether the other has got it.
+func reaches(from, to *Client, topic, payload string) bool {
 	from.Send(Packet{Type: PUBLISH, Topic: topic, Payload: []byte(payload), QoS: 1, ID: from.NextID()})
 	for from.Read().Type != PUBACK { // its own messages may come before
 	}
@@ -229,7 +229,7 @@ func TestFilesOfMosquittoGiveTheAnswersOfMosquitto(t *testing.T) {
 				if reads {
 					from, to = b.root, b.clients[id]
 				}
-				answers[k] = ask(from, to, topic, fmt.Sprintf("%d-%d", round, n))
+				answers[k] = reaches(from, to, topic, fmt.Sprintf("%d-%d", round, n))
 			}
 			decisions++
 			if answers[0] {
