@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"emanet/internal/systemd"
 )
 
 // Host is what the process offers to its parts.
@@ -12,7 +14,8 @@ type Host struct {
 	Health  *Health
 	Metrics *Metrics
 
-	drain time.Duration // how long a stop may wait for clients
+	manager *systemd.Manager // nil when nobody wants to know
+	drain   time.Duration    // how long a stop may wait for clients
 
 	// failed has room for one error: the first failure stops the process, and
 	// later ones are most often its consequences.

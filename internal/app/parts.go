@@ -28,6 +28,7 @@ func parts(cfg config.Serve, host *Host) []Part {
 		tcp("mqtts"),
 		mqttListener(host, &c, "mqtt-unix", cfg.MQTTUnix != "", listenUnix(cfg)),
 		sysPart(cfg, host, &c),
+		watchdogPart(host, &c),
 	}
 	on := all[:0]
 	for _, part := range all {

@@ -51,6 +51,7 @@ func (h *Host) reload() {
 	hooks := r.hooks
 	r.mu.Unlock()
 	h.Log.Info("reloading")
+	h.tell(h.manager.Reloading())
 	var failed bool
 	for _, hook := range hooks {
 		began := time.Now()
@@ -63,6 +64,11 @@ func (h *Host) reload() {
 		h.Log.Info("reloaded", "part", hook.name, "ms", time.Since(began).Milliseconds())
 		h.Health.Clear(hook.name)
 	}
+	text := serving
+	if failed {
+		text = "a reload failed, see the log"
+	}
+	h.tell(h.manager.Ready(text))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if failed {

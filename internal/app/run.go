@@ -55,6 +55,10 @@ func Run(ctx context.Context, cfg config.Serve, reread func() (config.Serve, err
 	host.drain = cfg.DrainTimeout
 	host.OnReload("configuration", host.reloadConfig(cfg, reread))
 	host.OnConfig(func(cfg config.Serve) { level.Set(cfg.Logging.Level) })
+	if err := host.findManager(); err != nil {
+		return err
+	}
+	host.tell(host.manager.Status("starting on " + cfg.Data))
 	warnAtStart(host.Log, cfg)
 	if files, ok := openFilesMax(); ok {
 		warnOfFiles(host.Log, cfg.MaxConnections, files)
@@ -67,6 +71,7 @@ func run(ctx context.Context, host *Host, parts []Part, began time.Time) error {
 	if err == nil {
 		host.logSummary(time.Since(began))
 		host.Health.setReady()
+		host.tell(host.manager.Ready(serving))
 		select {
 		case <-ctx.Done():
 			host.Log.Info("stopping", "reason", context.Cause(ctx).Error())
@@ -75,6 +80,7 @@ func run(ctx context.Context, host *Host, parts []Part, began time.Time) error {
 		}
 	}
 	host.Health.setStopping()
+	host.tell(host.manager.Stopping("stopping"))
 	return errors.Join(err, stop(host, started))
 }
 

@@ -24,6 +24,7 @@ var sees = []struct {
 	{pkg: "internal/mqttwire"},
 	{pkg: "internal/handshake"},
 	{pkg: "internal/disk"},
+	{pkg: "internal/systemd"},
 	{pkg: "internal/auth", imports: []string{"internal/disk", "internal/spelling", "internal/topic"}},
 	{pkg: "internal/disk/powercut", imports: []string{"internal/disk"}},
 	{pkg: "internal/disk/sqlitevfs", imports: []string{"internal/disk"}, inTests: []string{"internal/disk/powercut"}},
@@ -44,7 +45,7 @@ var sees = []struct {
 		inTests: engineInTests},
 	{pkg: "internal/app",
 		imports: []string{"internal/auth", "internal/broker", "internal/config", "internal/disk", "internal/journal", "internal/mailbox",
-			"internal/mqttserver", "internal/store", "internal/store/local", "internal/transport"},
+			"internal/mqttserver", "internal/store", "internal/store/local", "internal/systemd", "internal/transport"},
 		inTests: []string{"internal/transport/certtest"}},
 	{pkg: "cmd/emanet", imports: []string{"internal/app", "internal/auth", "internal/config"}},
 }
@@ -63,7 +64,7 @@ var libraries = map[string][]string{
 	"github.com/ncruces/go-sqlite3":       {"internal/disk/sqlitevfs", "internal/store/local"},
 	"github.com/gobwas/ws":                {"internal/transport"},
 	"github.com/pires/go-proxyproto":      {"internal/transport"},
-	"golang.org/x/sys":                    {"internal/disk", "internal/app"},
+	"golang.org/x/sys":                    {"internal/disk", "internal/app", "internal/systemd"},
 	"golang.org/x/term":                   {"cmd/emanet"},
 	"go.uber.org/goleak":                  nil, // tests only, in any package
 	"pgregory.net/rapid":                  nil,
