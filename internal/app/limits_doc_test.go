@@ -1,12 +1,17 @@
 package app
 
 import (
+	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
 
 	"emanet/internal/config"
 )
@@ -143,5 +148,29 @@ func TestEveryLimitHasARowAMetricAndATest(t *testing.T) {
 	}
 	for flag := range table {
 		t.Errorf("--%s has a row and is no flag", flag)
+	}
+}
+
+// A value that a reload may change must reach whoever heeds it.
+func TestEveryLiveValueReachesTheServerOrTheBroker(t *testing.T) {
+	t.Parallel()
+	cfg := smallBroker(t)
+	host := testHost(io.Discard)
+	next := cfg
+	grammar, err := kong.New(&next, kong.NoDefaultHelp())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, flag := range grammar.Model.Flags {
+		if !flag.Tag.Has("live") || flag.Name == "log-level" { // which the log heeds
+			continue
+		}
+		before := flag.Target.Int()
+		flag.Target.SetInt(int64(3 * time.Hour)) // more than any of them, in whole seconds
+		if reflect.DeepEqual(mqttOptions(cfg, host), mqttOptions(next, host)) &&
+			reflect.DeepEqual(brokerOptions(cfg, host), brokerOptions(next, host)) {
+			t.Errorf("--%s is live, and changes nothing", flag.Name)
+		}
+		flag.Target.SetInt(before)
 	}
 }
