@@ -98,8 +98,9 @@ func TestLimitOnPendingHandshakes(t *testing.T) {
 		if waited := time.Since(began); waited > 8*time.Second {
 			t.Errorf("behind %d silent connections a good one waited %v", flood, waited)
 		}
-		if pending := b.Metrics()["emanet_mqtt_pending_handshakes"]; pending > most {
-			t.Errorf("%v handshakes are pending, of at most %d", pending, most)
+		m := b.Metrics()
+		if pending, all := m["emanet_mqtt_pending_handshakes"], m["emanet_mqtt_connections"]; pending > most || all > 2*most {
+			t.Errorf("%v handshakes are pending, of at most %d, and there are %v connections", pending, most, all)
 		}
 		for _, c := range silent {
 			c.ExpectClosed()
@@ -155,6 +156,7 @@ func TestLimitOnTheRateOfPublishes(t *testing.T) {
 			for range sent {
 				subscriber.Ack(subscriber.Expect(PUBLISH))
 			}
+			c.Ping()
 		})
 		other := Open(t, b.Addr(), Clean(5, Name("other"))) // has a rate of its own
 		other.Publish("t", "x", 1)
