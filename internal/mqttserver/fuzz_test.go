@@ -20,14 +20,19 @@ func FuzzConnection(f *testing.F) {
 	add(2, subscribe5(1, "t/#", 2, "$share/g/t", 1), retain(publish(1, 1, "t/a", "x", cat(0x26, str("k"), str("v"), 0x02, uint32(5)))),
 		pkt(0xA2, uint16(2), 0, str("t/#")), pkt(0xE0, 4, sized(cat(0x11, uint32(7)))))
 	add(2, publish(0, 0, "", "", cat(0x23, uint16(1))), pkt(0xF0, 0x18, sized(cat(0x15, str("m")))))
+	add(4, subscribe5(1, "#", 0), aliased(0, 0, "topic/one", "x", 1), aliased(1, 1, "", "y", 1), aliased(0, 0, "topic/one", "z", 2), aliased(0, 0, "", "", 3))
+	add(4, publish(1, 1, "t", "\xff", utf8Format), publish(2, 2, "t", "text", utf8Format), publish(0, 0, "t", "\xff", utf8Format))
+	add(4, pub5(1, 1, "$SYS/a", ""), subscribe5(2, "a/#/b", 0), pkt(0xE0, 0x9C, sized(cat(0x1C, str("elsewhere")))))
 	add(3, bytes.Repeat(pingreq, 100), pub5(2, 1, "a", ""), dup(pub5(2, 1, "a", "")), ack(0x62, 1), ack(0x62, 1))
 
 	r := start(f, func(r *rig) {
 		r.opt.MaxPacket, r.opt.ReceiveMaximum, r.opt.MaxLiveBytes = 4096, 3, 4096
+		r.opt.TopicAliasMax, r.opt.TopicAliasMaxOut, r.opt.ResponsePrefix = 2, 2, "answers/"
 		r.broOpt = broker.Options{MaxQueued: 10, MaxRetained: 10, MaxSubs: 20}
 	})
 	greetings := [][]byte{nil, v311live("f").bytes(), v5("f").with(0x27, uint32(64)).bytes(),
-		hello{version: 5, id: "f", will: &will{topic: "t/w", qos: 1}}.bytes()}
+		hello{version: 5, id: "f", will: &will{topic: "t/w", qos: 1}}.bytes(),
+		v5live("f").with(0x22, uint16(2), 0x17, 0, 0x19, 1, 0x27, uint32(80)).bytes()}
 	f.Fuzz(func(t *testing.T, greeting byte, input []byte) {
 		defer func() { r.TB = f }()
 		ours, theirs := net.Pipe()
