@@ -149,6 +149,17 @@ func TestASubscriptionIsRefusedIfNothingOfItMayBeReadAndFilteredElse(t *testing.
 	stranger.nothing()
 }
 
+func TestASharedSubscriptionMustBringNothingThatItsMemberMayNotRead(t *testing.T) {
+	t.Parallel()
+	r, _ := guarded(t, aliceAndBob, "alice", "bob")
+	bob := r.connect(v5("bob").as("bob"))
+	bob.send(subscribe5(1, "$share/g/#", 1))
+	bob.expect(pkt(0x90, uint16(1), 0, 0x87))
+	alice := r.connect(v5("alice").as("alice"))
+	alice.send(subscribe5(1, "$share/g/a/#", 1)) // a/secret is denied
+	alice.expect(pkt(0x90, uint16(1), 0, 0x87))
+}
+
 func TestAWillThatItsClientMayNotPublishRefusesCONNECT(t *testing.T) {
 	t.Parallel()
 	r, _ := guarded(t, aliceAndBob, "alice", "bob")
