@@ -114,7 +114,7 @@ func TestTheLogTellsWhoseMessagesWereDropped(t *testing.T) {
 	for n, dropped := 3, 0.0; dropped < 15; n++ { // one line, unless the machine is slow
 		line := awaitStory(t, b, "sleeper", n)[n-1]
 		line.expect(t, "msg=messages dropped|level=WARN")
-		dropped += line["now"].(float64)
+		dropped += line["overflow"].(float64)
 		if dropped > 15 {
 			t.Fatalf("%v: more than the 15 that were dropped", line)
 		}

@@ -43,6 +43,7 @@ func (c *core) samples(emit func(Sample)) {
 	gauge("emanet_inflight", "Messages sent at QoS 1 and 2 and not settled.", float64(g.InFlight))
 	gauge("emanet_pending_bytes", "Topics and payloads of the pending messages.", float64(g.Bytes))
 	gauge("emanet_shared_groups", "Shared subscriptions.", float64(g.Groups))
+	gauge("emanet_shared_members", "Memberships of sessions in shared subscriptions.", float64(g.GroupMembers))
 	gauge("emanet_shared_pending", "Messages that wait in shared subscriptions or are on loan to their members.", float64(g.GroupsPending))
 	gauge("emanet_mailbox_memory_bytes", "About the memory that waiting messages occupy.", float64(g.Memory))
 	c.storeSamples(emit, counter, gauge)

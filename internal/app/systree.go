@@ -93,10 +93,11 @@ func (t *sysTree) traffic(f *sysFigures) {
 func (t *sysTree) kept(f *sysFigures) {
 	g := &f.gauges
 	t.number("subscriptions/count", uint64(g.Subscriptions))
-	t.number("shared_subscriptions/count", 0) // none is granted
+	t.number("shared_subscriptions/count", uint64(g.GroupMembers))
 	t.number("retained messages/count", uint64(g.Retained))
-	t.number("messages/stored", g.Pending+uint64(g.Retained))
-	t.number("store/messages/count", g.Pending+uint64(g.Retained))
+	stored := g.Pending + g.GroupsPending + uint64(g.Retained)
+	t.number("messages/stored", stored)
+	t.number("store/messages/count", stored)
 	t.number("store/messages/bytes", uint64(g.Bytes))
 	t.heap = max(t.heap, f.heap)
 	t.number("heap/current", f.heap)

@@ -21,7 +21,7 @@ func texts(values []broker.Announcement) map[string]string {
 func TestTheSysTopicsSayWhatTheFiguresAre(t *testing.T) {
 	t.Parallel()
 	f := sysFigures{
-		gauges:   broker.Gauges{Sessions: 5, Away: 2, Subscriptions: 7, Retained: 11, Pending: 13, Bytes: 1700},
+		gauges:   broker.Gauges{Sessions: 5, Away: 2, Subscriptions: 7, Retained: 11, Pending: 12, GroupsPending: 1, Groups: 2, GroupMembers: 3, Bytes: 1700},
 		expired:  19,
 		received: sysFlow{packets: 23, publishes: 22, bytes: 2900, payload: 310},
 		sent:     sysFlow{packets: 37, publishes: 36, bytes: 4100, payload: 430},
@@ -36,7 +36,7 @@ func TestTheSysTopicsSayWhatTheFiguresAre(t *testing.T) {
 		"messages/received": "23", "messages/sent": "37", "publish/messages/received": "22", "publish/messages/sent": "36",
 		"publish/messages/dropped": "47", "bytes/received": "2900", "bytes/sent": "4100",
 		"publish/bytes/received": "310", "publish/bytes/sent": "430",
-		"subscriptions/count": "7", "retained messages/count": "11", "messages/stored": "24",
+		"subscriptions/count": "7", "shared_subscriptions/count": "3", "retained messages/count": "11", "messages/stored": "24",
 		"store/messages/count": "24", "store/messages/bytes": "1700", "heap/current": "5300", "heap/maximum": "5300",
 		"load/messages/received/1min": "0.00", // what was before the first look is no load
 	} {

@@ -69,10 +69,7 @@ type Broker struct {
 	lastUnretained, lastDropped store.LSN
 	retainClock, walkClock      int64
 
-	dropLog    deadline // one line a second at most about dropped messages
-	dropNoted  atomic.Bool
-	dropFrom   atomic.Pointer[dropper] // the last one
-	dropLogged uint64
+	drops drops
 
 	retainedSweep deadline // removes retained messages that have expired
 	retainedSwept int64    // when it last began; its goroutine's own
@@ -126,7 +123,7 @@ func Open(st store.Store, opt Options) (*Broker, error) {
 	b := &Broker{store: st, opt: opt, log: opt.Logger, sessions: registry{byID: make(map[string]*Session)}}
 	b.live.Store(&opt)
 	b.groups.byKey = make(map[string]*group)
-	b.dropLog.run = b.logDrops
+	b.drops.log.run = b.logDrops
 	b.retainedSweep.run = b.sweepRetained
 	l := newLoader(b)
 	if err := st.Load(l); err != nil {
@@ -174,7 +171,7 @@ type Gauges struct {
 	Pending, InFlight                 uint64 // messages that wait or are sent and not settled; of those the sent ones
 	Bytes                             int64  // of them: topics and payloads
 	Memory                            int64
-	Groups                            int    // shared subscriptions
+	Groups, GroupMembers              int    // shared subscriptions, and the sessions that share in them
 	GroupsPending                     uint64 // messages that wait in them or are on loan to members
 }
 
@@ -196,7 +193,9 @@ func (b *Broker) Gauges() Gauges {
 	for _, share := range b.groups.all() {
 		st := share.mailbox.Status()
 		g.Groups++
-		g.Subscriptions += len(*share.members.Load())
+		members := len(*share.members.Load())
+		g.GroupMembers += members
+		g.Subscriptions += members
 		g.GroupsPending += st.Ready + st.InFlight
 		g.Memory += st.Memory
 	}
@@ -264,30 +263,3 @@ const (
 	retryLater = 1000 // ms
 	retrySoon  = 50   // when it only had no room: that comes with the next flush or fold
 )
-
-// dropper is who messages were dropped from: a client, or a shared subscription.
-type dropper struct{ kind, name string }
-
-// noteDrop has the log tell of dropped messages before long. It may be called under any lock.
-func (b *Broker) noteDrop(from dropper) {
-	b.dropFrom.Store(&from)
-	if b.dropNoted.CompareAndSwap(false, true) {
-		b.due.set(&b.dropLog, b.Now()+1000)
-	}
-}
-
-func (b *Broker) logDrops() {
-	b.dropNoted.Store(false) // before counting: what is dropped from now on is told the next time
-	from := b.dropFrom.Load()
-	attrs := []any{from.kind, from.name}
-	var total uint64
-	for r := range b.counters.Dropped {
-		n := b.counters.Dropped[r].Load()
-		total += n
-		if n > 0 {
-			attrs = append(attrs, mailbox.Reason(r).String(), n)
-		}
-	}
-	b.log.Warn("messages dropped", append(attrs, "now", total-b.dropLogged, "total", total)...)
-	b.dropLogged = total
-}

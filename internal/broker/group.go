@@ -245,8 +245,7 @@ func (g *group) SweepAt(_ *mailbox.Mailbox, at int64) { g.broker.due.setEarlier(
 
 // Dropped implements mailbox.Host.
 func (g *group) Dropped(_ *mailbox.Mailbox, r mailbox.Reason, n uint64) {
-	g.broker.counters.Dropped[r].Add(n)
-	g.broker.noteDrop(dropper{"share", g.key})
+	g.broker.noteDrop(dropper{"share", g.key}, r, n)
 }
 
 // DeadLetter implements mailbox.Host. No policy of a group dead-letters.

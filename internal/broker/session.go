@@ -146,8 +146,7 @@ func (s *Session) SweepAt(_ *mailbox.Mailbox, at int64) { s.broker.due.setEarlie
 
 // Dropped implements mailbox.Host.
 func (s *Session) Dropped(_ *mailbox.Mailbox, r mailbox.Reason, n uint64) {
-	s.broker.counters.Dropped[r].Add(n)
-	s.broker.noteDrop(dropper{"client", s.clientID})
+	s.broker.noteDrop(dropper{"client", s.clientID}, r, n)
 }
 
 // DeadLetter implements mailbox.Host. No policy of a session dead-letters.
