@@ -33,7 +33,7 @@ func TestAWillIsSentWhenTheConnectionIsLostAndNotAfterDisconnect(t *testing.T) {
 	}
 }
 
-func TestDisconnectWithWillSendsTheWill(t *testing.T) { // [MQTT-3.1.3-10]
+func TestDisconnectWithWillSendsTheWill(t *testing.T) { // [MQTT-3.1.2-8] [MQTT-3.1.3-10]
 	t.Parallel()
 	b, topic := Shared(t), Name("will")
 	m := mourner(t, b, topic)
