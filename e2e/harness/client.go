@@ -61,10 +61,23 @@ func DialFrom(t testing.TB, local, addr string, version byte) *Client {
 	return c
 }
 
+// On is a client on a connection that is there already.
+func On(t testing.TB, conn net.Conn, version byte) *Client {
+	t.Helper()
+	c := &Client{t: t, conn: conn, r: bufio.NewReaderSize(conn, 64<<10), Version: version}
+	t.Cleanup(func() { c.Drop() })
+	return c
+}
+
 // Open dials, connects and expects success.
 func Open(t testing.TB, addr string, c Connect) *Client {
 	t.Helper()
-	client := Dial(t, addr, c.Version)
+	return Greet(t, Dial(t, addr, c.Version), c)
+}
+
+// Greet connects and expects success.
+func Greet(t testing.TB, client *Client, c Connect) *Client {
+	t.Helper()
 	client.Write(c.Bytes())
 	client.Connack = client.Expect(CONNACK)
 	if client.Connack.Code != 0 {

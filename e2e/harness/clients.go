@@ -3,7 +3,6 @@ package harness
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +16,8 @@ import (
 // RealClient is a client that people use. Each has a persistent session under the id it is given, at QoS 2.
 type RealClient struct {
 	Name string
+	// WebSocket tells that it speaks it.
+	WebSocket bool
 	// Subscribe makes the session with one subscription and leaves.
 	Subscribe func(t testing.TB, addr, id, filter string)
 	// Publish publishes and returns when the broker has taken over every message.
@@ -65,8 +66,18 @@ func mosquittoClients(t testing.TB, version string, flags ...string) RealClient 
 	pub, err := exec.LookPath("mosquitto_pub")
 	Need(t, pub, err)
 	to := func(addr, id string, more ...string) []string {
-		host, port, _ := net.SplitHostPort(addr)
-		return append(append([]string{"-h", host, "-p", port, "-i", id, "-q", "2", "-c"}, flags...), more...)
+		e := ParseEndpoint(t, addr)
+		where := []string{"-h", e.Host, "-p", e.Port}
+		switch e.Scheme {
+		case "unix":
+			where = []string{"--unix", e.Path}
+		case "tls":
+			where = append(where, "--cafile", e.CA)
+			if e.Cert != "" {
+				where = append(where, "--cert", e.Cert, "--key", e.Key)
+			}
+		}
+		return append(append(append(where, "-i", id, "-q", "2", "-c"), flags...), more...)
 	}
 	return RealClient{
 		Name: "mosquitto clients, version " + version,
@@ -111,6 +122,23 @@ func python(t testing.TB) []string {
 	return []string{interpreter, filepath.Join(folder(t, "python"), "client.py")}
 }
 
+// Browser gives the command of a program that drives Chromium: e2e/node/browser.js, to which the browser's path is the
+// first argument.
+func Browser(t testing.TB) []string {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	Need(t, path, err)
+	dir := folder(t, "node")
+	Need(t, dir, installNode(dir))
+	return []string{"node", filepath.Join(dir, "browser.js"), path}
+}
+
+// BrowserMQTT is the file of MQTT.js that a page loads.
+func BrowserMQTT(t testing.TB) string {
+	t.Helper()
+	return filepath.Join(folder(t, "node"), "node_modules", "mqtt", "dist", "mqtt.min.js")
+}
+
 func node(t testing.TB) []string {
 	t.Helper()
 	dir := folder(t, "node")
@@ -122,7 +150,12 @@ func node(t testing.TB) []string {
 func installNode(dir string) error {
 	nodeInstall.Lock()
 	defer nodeInstall.Unlock()
-	if _, err := os.Stat(filepath.Join(dir, "node_modules", "mqtt")); err == nil {
+	there := true
+	for _, module := range []string{"mqtt", "playwright-core"} {
+		_, err := os.Stat(filepath.Join(dir, "node_modules", module))
+		there = there && err == nil
+	}
+	if there {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
@@ -142,11 +175,12 @@ func script(t testing.TB, name, version string, program ...string) RealClient {
 	t.Helper()
 	run := func(t testing.TB, task, addr, id, topic string, rest ...string) string {
 		t.Helper()
-		args := append(append([]string{}, program[1:]...), task, addr, version, id, topic)
+		e := ParseEndpoint(t, addr)
+		args := append(append([]string{}, program[1:]...), task, e.String(), version, id, topic)
 		return Run(t, program[0], append(args, rest...)...)
 	}
 	return RealClient{
-		Name: name,
+		Name: name, WebSocket: true,
 		Subscribe: func(t testing.TB, addr, id, filter string) {
 			t.Helper()
 			run(t, "subscribe", addr, id, filter)

@@ -2,7 +2,6 @@ package harness
 
 import (
 	"context"
-	"net"
 	"testing"
 	"time"
 
@@ -12,8 +11,10 @@ import (
 
 // pahoGo is github.com/eclipse/paho.mqtt.golang, MQTT 3.1.1.
 func pahoGo() RealClient {
-	options := func(addr, id string) *v3.ClientOptions {
-		return v3.NewClientOptions().AddBroker("tcp://" + addr).SetClientID(id).SetCleanSession(false).SetAutoReconnect(false)
+	options := func(t testing.TB, addr, id string) *v3.ClientOptions {
+		t.Helper()
+		e := ParseEndpoint(t, addr)
+		return v3.NewClientOptions().AddBroker(e.URL(e.Scheme)).SetTLSConfig(e.TLS(t)).SetClientID(id).SetCleanSession(false).SetAutoReconnect(false)
 	}
 	wait := func(t testing.TB, what string, token v3.Token) {
 		t.Helper()
@@ -25,17 +26,17 @@ func pahoGo() RealClient {
 		}
 	}
 	return RealClient{
-		Name: "paho Go",
+		Name: "paho Go", WebSocket: true,
 		Subscribe: func(t testing.TB, addr, id, filter string) {
 			t.Helper()
-			c := v3.NewClient(options(addr, id))
+			c := v3.NewClient(options(t, addr, id))
 			wait(t, "connect", c.Connect())
 			wait(t, "subscribe", c.Subscribe(filter, 2, nil))
 			c.Disconnect(100)
 		},
 		Publish: func(t testing.TB, addr, id, topic string, payloads ...string) {
 			t.Helper()
-			c := v3.NewClient(options(addr, id))
+			c := v3.NewClient(options(t, addr, id))
 			wait(t, "connect", c.Connect())
 			for _, payload := range payloads {
 				wait(t, "publish", c.Publish(topic, 2, false, payload))
@@ -45,7 +46,7 @@ func pahoGo() RealClient {
 		Receive: func(t testing.TB, addr, id, _ string, count int) []string {
 			t.Helper()
 			got := make(chan string, count+10)
-			o := options(addr, id).SetDefaultPublishHandler(func(_ v3.Client, m v3.Message) {
+			o := options(t, addr, id).SetDefaultPublishHandler(func(_ v3.Client, m v3.Message) {
 				got <- m.Topic() + " " + string(m.Payload())
 			})
 			c := v3.NewClient(o)
@@ -60,7 +61,7 @@ func pahoGo() RealClient {
 // receives on the channel.
 func PahoGolang(t testing.TB, addr string, connect *v5.Connect, got chan<- *v5.Publish) (*v5.Client, *v5.Connack) {
 	t.Helper()
-	conn, err := net.DialTimeout("tcp", addr, Patience)
+	conn, err := ParseEndpoint(t, addr).Connect(t)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +98,7 @@ func pahoGolang() RealClient {
 		}
 	}
 	return RealClient{
-		Name: "paho.golang",
+		Name: "paho.golang", WebSocket: true,
 		Subscribe: func(t testing.TB, addr, id, filter string) {
 			t.Helper()
 			c := open(t, addr, id, nil)

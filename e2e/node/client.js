@@ -1,13 +1,22 @@
 // One of three tasks for MQTT.js, as a user would write it; prints "topic payload" for each message received.
 //
-// usage: node client.js subscribe|publish|receive HOST:PORT 4|5 CLIENT-ID TOPIC [PAYLOAD... | COUNT]
+// usage: node client.js subscribe|publish|receive URL 4|5 CLIENT-ID TOPIC [PAYLOAD... | COUNT]
+//
+// The URL's scheme is tcp, tls, ws, wss or unix; ?ca=FILE&cert=FILE&key=FILE are for TLS.
 'use strict'
 
+const fs = require('fs')
 const mqtt = require('mqtt')
 
 const [task, addr, version, clientId, topic, ...rest] = process.argv.slice(2)
+const url = new URL(addr)
 const options = { protocolVersion: Number(version), clientId, clean: false, reconnectPeriod: 0 }
 if (version === '5') options.properties = { sessionExpiryInterval: 3600 }
+
+for (const name of ['ca', 'cert', 'key']) {
+  if (url.searchParams.has(name)) options[name] = fs.readFileSync(url.searchParams.get(name))
+}
+url.search = ''
 
 const timer = setTimeout(() => fail('timeout'), 20000)
 
@@ -17,7 +26,7 @@ function fail (why) {
 }
 
 async function main () {
-  const client = mqtt.connect('mqtt://' + addr, options)
+  const client = mqtt.connect(url.href, options)
   client.on('error', fail)
   let left = Number(rest[0])
   const received = new Promise(resolve => {

@@ -1,28 +1,37 @@
 """One of three tasks for paho-mqtt, as a user would write it; prints "topic payload" for each message received.
 
-usage: client.py subscribe|publish|receive HOST:PORT 4|5 CLIENT-ID TOPIC [PAYLOAD... | COUNT]
+usage: client.py subscribe|publish|receive URL 4|5 CLIENT-ID TOPIC [PAYLOAD... | COUNT]
+
+The URL's scheme is tcp, tls, ws or wss; ?ca=FILE&cert=FILE&key=FILE are for TLS.
 """
 
 import sys
 import threading
+from urllib.parse import parse_qs, urlsplit
 
 import paho.mqtt.client as mqtt
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 task, addr, version, client_id, topic = sys.argv[1:6]
-host, port = addr.split(":")
+url = urlsplit(addr)
+files = {name: values[0] for name, values in parse_qs(url.query).items()}
+transport = "websockets" if url.scheme in ("ws", "wss") else "tcp"
 done = threading.Event()
 PATIENCE = 20
 
 if version == "5":
-    client = mqtt.Client(client_id, protocol=mqtt.MQTTv5)
+    client = mqtt.Client(client_id, protocol=mqtt.MQTTv5, transport=transport)
     properties = Properties(PacketTypes.CONNECT)
     properties.SessionExpiryInterval = 3600
     how = {"clean_start": False, "properties": properties}
 else:
-    client = mqtt.Client(client_id, clean_session=False, protocol=mqtt.MQTTv311)
+    client = mqtt.Client(client_id, clean_session=False, protocol=mqtt.MQTTv311, transport=transport)
     how = {}
+if transport == "websockets":
+    client.ws_set_options(path=url.path)
+if url.scheme in ("tls", "wss"):
+    client.tls_set(files["ca"], files.get("cert"), files.get("key"))
 
 connected = threading.Event()
 client.on_connect = lambda *args: connected.set()
@@ -34,7 +43,7 @@ def must(event, what):
 
 
 def begin():
-    client.connect(host, int(port), **how)
+    client.connect(url.hostname, url.port, **how)
     client.loop_start()
     must(connected, "CONNACK")
 
