@@ -131,7 +131,7 @@ func TestAConnectOfTheWrongFormClosesTheConnection(t *testing.T) {
 		for name, bytes := range wrongConnects(version) {
 			c := Dial(t, b.Addr(), version)
 			c.Write(bytes)
-			last := c.ExpectClosed() // [MQTT-3.1.4-1] [MQTT-4.13.1-1] [MQTT311-4.8.0-1]
+			last := c.ExpectClosed() // [MQTT-3.1.4-1] [MQTT-3.2.2-8] [MQTT-4.13.1-1] [MQTT311-4.8.0-1]
 			switch {
 			case version == 4 && last.Type != 0:
 				t.Errorf("%s: 3.1.1 has no word for it, yet %v [MQTT311-3.1.4-1] [MQTT311-3.2.2-6]", name, last)

@@ -97,13 +97,6 @@ func TestCodesComeFromTheirTables(t *testing.T) {
 			t.Errorf("%s: ended with %v", a.name, last)
 		}
 	}
-	for name, bytes := range wrongConnects(5) {
-		c := Dial(t, b.Addr(), 5)
-		c.Write(bytes)
-		if last := c.ExpectClosed(); last.Type == DISCONNECT { // [MQTT-3.2.2-8] [MQTT-3.14.0-1]
-			t.Errorf("%s: ended with %v", name, last)
-		}
-	}
 }
 
 func TestAWillIsSentAsItWasAnnounced(t *testing.T) {

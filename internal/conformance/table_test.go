@@ -9,7 +9,7 @@ import (
 // What the table says of a statement.
 const (
 	tested     = "tested"
-	breach     = "client's duty; its breach is tested"
+	breach     = "client's duty; the server's part in it is tested"
 	clients    = "client's duty"
 	notApplies = "does not apply"
 	untested   = "**untested**"
@@ -53,14 +53,15 @@ same. Tests are never shared in this way.
 **What "tested" means.** At least one test says, by the tag, that it fails when the server breaks the statement. Tests of
 package e2e talk to a real broker process over TCP; the others run inside one process. A statement may have several
 sides, and the tag does not say that every one of them is tested. *Client's duty* binds clients only; where the server
-can see it neglected, a test shows the answer. *Does not apply* has its reason in the table.
+can see it neglected, or makes it possible, a test shows what it does. *Does not apply* has its reason in the table. All
+of it is about the default flags: one that departs from a statement says so in its help, as ` + "`--mqtt-min-keep-alive`" + ` does.
 
 `
 
 // table writes the document.
 func table(lists map[string][]statement, s *scan) string {
 	var summary, body strings.Builder
-	summary.WriteString("| | statements | tested | client's duty | of these, breach tested | does not apply | untested |\n")
+	summary.WriteString("| | statements | tested | client's duty | of these, the server's part tested | does not apply | untested |\n")
 	summary.WriteString("| --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, spec := range specifications {
 		count := map[string]int{}

@@ -38,7 +38,7 @@ func TestAliasesThatCannotBeEndTheConnection(t *testing.T) {
 		send []byte
 		code int
 	}{
-		{"an alias where none is allowed", 0, aliased(0, 0, "t", "", 1), 0x94},                  // [MQTT-3.3.2-9]
+		{"an alias where none is allowed", 0, aliased(0, 0, "t", "", 1), 0x94},                  // [MQTT-3.2.2-18] [MQTT-3.3.2-9]
 		{"an alias alone where none is allowed", 0, aliased(0, 0, "", "", 1), 0x94},             // the same
 		{"an alias above the maximum", 2, aliased(0, 0, "t", "", 3), 0x94},                      // the same
 		{"alias 0", 2, aliased(0, 0, "t", "", 0), 0x94},                                         // [MQTT-3.3.2-8]
