@@ -39,6 +39,7 @@ type Client struct {
 	consumer  mailbox.Consumer
 	waiter    store.Waiter
 	routes    map[string]*route
+	impatient bool
 	// routeBytes is about the memory of routes.
 	routeBytes int
 	burst      burst
@@ -56,6 +57,9 @@ type Connect struct {
 	Window   int
 	Will     *Will
 	Receiver Receiver
+	// Impatient has the Client's changes answer store.ErrBusy where they would wait for a flush: for a reader that
+	// owes wake-ups, or may have to end meanwhile. NotifyRoom tells when to come again.
+	Impatient bool
 }
 
 // Attached is the answer to a connection.
@@ -178,7 +182,7 @@ func (a *attaching) attach(b *Broker, batch *store.Batch, old *Session) {
 	if s == nil {
 		s = b.create(batch, want)
 	}
-	c := &Client{broker: b, session: s, receiver: want.Receiver}
+	c := &Client{broker: b, session: s, receiver: want.Receiver, impatient: want.Impatient}
 	c.consumer = mailbox.Consumer{Credit: want.Window, UnsentMax: b.opt.UnsentMax, Wake: want.Receiver.Wake}
 	c.waiter.F, c.waiter.Alone = want.Receiver.Flushed, want.Receiver.FlushedAlone
 	a.client = c

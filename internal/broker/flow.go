@@ -32,6 +32,14 @@ func (c *Client) InFlight(key uint64) (store.Entry, bool) {
 // is then left without an answer; the resend asks for it again (ADR 0002, R8).
 func (c *Client) Unsure() bool { return !c.resumed || c.displaced.Load() }
 
+// control is the broker's, with the client's patience.
+func (c *Client) control(size int) (*store.Batch, error) {
+	if c.impatient {
+		return c.broker.store.Begin(store.Control, size)
+	}
+	return c.broker.control(size)
+}
+
 // settleMax keys go into one batch, so that one fits into the smallest journal.
 const settleMax = batchAim / store.SizeSettle
 
@@ -49,7 +57,7 @@ func (c *Client) Settle(keys []uint64) error {
 	}
 	for len(keys) > 0 {
 		n := min(len(keys), settleMax)
-		b, err := c.broker.control(n * store.SizeSettle)
+		b, err := c.control(n * store.SizeSettle)
 		if err != nil {
 			return err
 		}
@@ -87,7 +95,7 @@ func (c *Client) Release(key uint64) (store.LSN, bool, error) {
 		lsn, ok := s.mailbox.Release(nil, &c.consumer, key)
 		return lsn, ok, nil
 	}
-	b, err := c.broker.control(store.SizeSmall)
+	b, err := c.control(store.SizeSmall)
 	if err != nil {
 		return 0, false, err
 	}
@@ -106,7 +114,7 @@ func (c *Client) Unreceive(packetID uint16) (store.LSN, bool, error) {
 		delete(s.received, packetID)
 		return 0, ok, nil
 	}
-	b, err := c.broker.control(store.SizeSmall)
+	b, err := c.control(store.SizeSmall)
 	if err != nil {
 		return 0, false, err
 	}

@@ -54,7 +54,7 @@ func part(sizes []int, from int) (to, size int) {
 
 func (c *Client) subscribe(subs []Subscription, records [][]byte, granted []bool, size int) (store.LSN, error) {
 	s := c.session
-	b, err := c.broker.control(size)
+	b, err := c.control(size)
 	if err != nil {
 		return 0, err
 	}
@@ -123,7 +123,7 @@ func (c *Client) Unsubscribe(filters []string) (had []bool, lsn store.LSN, err e
 
 func (c *Client) unsubscribe(filters []string, had []bool, size int) (store.LSN, error) {
 	s := c.session
-	b, err := c.broker.control(size)
+	b, err := c.control(size)
 	if err != nil {
 		return 0, err
 	}

@@ -105,7 +105,13 @@ func (c *conn) run() {
 // detach leaves the session. What the last burst settled is settled all the same, unless the store has no
 // room just now: the client gets it once more.
 func (c *conn) detach() {
-	if err := c.client.Settle(c.settled); err != nil {
+	err := c.client.Settle(c.settled)
+	for ; errors.Is(err, store.ErrBusy); err = c.client.Settle(c.settled) { // the next flush is not far
+		room := make(chan struct{})
+		c.server.broker.NotifyRoom(&store.RoomWaiter{Class: store.Control, Size: 1, F: func() { close(room) }})
+		<-room
+	}
+	if err != nil {
 		c.server.log.Debug("last settlements not written", "client", c.clientID, "error", err)
 	}
 	c.client.Detach(c.goodbye)

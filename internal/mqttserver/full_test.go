@@ -34,7 +34,35 @@ func (r *rig) fill() (release func()) {
 	return release
 }
 
+// busy leaves as much unflushed as may be, until release is called.
+func (r *rig) busy() (release func()) {
+	r.Helper()
+	release = r.holdFlushes()
+	for size := 16 << 10; size >= store.SizeSettle; {
+		b, err := r.store.Begin(store.Control, size)
+		switch {
+		case errors.Is(err, store.ErrBusy):
+			size /= 2
+		case err != nil:
+			r.Fatal(err)
+		default: // what was not retained is removed
+			b.Unretain(strings.Repeat("f", max(size-store.SizeSmall, 1)))
+			b.Commit()
+		}
+	}
+	return release
+}
+
 func TestAReaderThatWaitsForRoomKeepsNobodyElseWaiting(t *testing.T) {
+	testWaitingReader(t, (*rig).fill)
+}
+
+func TestAReaderThatWaitsForAFlushKeepsNobodyElseWaiting(t *testing.T) {
+	testWaitingReader(t, (*rig).busy)
+}
+
+// testWaitingReader has a client publish for another one and then ask for a change that must wait.
+func testWaitingReader(t *testing.T, fill func(*rig) (release func())) {
 	for name, change := range map[string][]byte{
 		"a subscription": subscribe311(1, "s", 1),
 		"a settlement":   ack(0x40, 2),
@@ -50,7 +78,7 @@ func TestAReaderThatWaitsForRoomKeepsNobodyElseWaiting(t *testing.T) {
 			p.expect(ack(0x50, 7))
 			p.send(pub311(1, 1, "t", "x"))
 			p.expectBoth(ack(0x40, 1), pub311(1, 2, "t", "x"))
-			release := r.fill()
+			release := fill(r)
 			p.send(append(pub311(0, 0, "u", "x"), change...))
 			other.expect(pub311(0, 0, "u", "x"))
 			release()

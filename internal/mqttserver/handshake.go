@@ -151,7 +151,7 @@ func (c *conn) accept(want *mqttwire.Connect) error {
 	c.inform(want, &reply)
 	attached, err := c.server.broker.Attach(broker.Connect{
 		ClientID: c.clientID, User: c.userName, CleanStart: want.CleanStart, Expiry: c.expiry,
-		Window: c.window(want), Will: will, Receiver: c,
+		Window: c.window(want), Will: will, Receiver: c, Impatient: true,
 	})
 	switch {
 	case err == nil:
