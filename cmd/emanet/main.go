@@ -29,6 +29,7 @@ func main() {
 type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Run the broker."`
 	Check   checkCommand   `cmd:"" help:"Read a data directory and report what does not fit together."`
+	Doctor  doctorCommand  `cmd:"" help:"Look at a disk and a machine: are they fit for a broker, and what to change."`
 	User    userCommand    `cmd:"" help:"Change the users in a file of 'emanet serve --users'."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }

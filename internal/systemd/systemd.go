@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Manager is who started the process and wants to know. The nil Manager is nobody: what it is told is lost.
@@ -59,11 +57,11 @@ func (m *Manager) Ready(text string) error { return m.send("READY=1\nSTATUS=" + 
 
 // Reloading says that the configuration is being read again, until Ready.
 func (m *Manager) Reloading() error {
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+	now, err := monotonic()
+	if err != nil {
 		return fmt.Errorf("monotonic clock: %w", err)
 	}
-	return m.send("RELOADING=1\nMONOTONIC_USEC=" + strconv.FormatInt(now.Nano()/1000, 10) + "\nSTATUS=reloading")
+	return m.send("RELOADING=1\nMONOTONIC_USEC=" + strconv.FormatInt(now.Microseconds(), 10) + "\nSTATUS=reloading")
 }
 
 // Stopping says that the end has begun.

@@ -141,3 +141,19 @@ func userVersion(conn *sqlite3.Conn) (int, error) {
 	v, err := number(s)
 	return int(v), err
 }
+
+// Format tells the format of a data directory, 0 when it holds no data, and the newest that is known here, without
+// changing anything. Its errors are those that Open would have.
+func Format(dir string) (got, known int, err error) {
+	known = len(migrations) + 1
+	got, err = readFormat(disk.OS(), filepath.Join(dir, "format"))
+	switch {
+	case errors.Is(err, disk.ErrNotExist):
+		return 0, known, refuseForeign(disk.OS(), dir)
+	case err != nil:
+		return 0, known, err
+	case got > known:
+		return got, known, fmt.Errorf("%w: it is %d, this emanet knows up to %d", store.ErrFormat, got, known)
+	}
+	return got, known, nil
+}
