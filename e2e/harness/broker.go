@@ -145,6 +145,13 @@ func Shared(t testing.TB) *Broker {
 
 // Main runs the tests and tidies up: TestMain calls it.
 func Main(m *testing.M) {
+	if of, isProbe := os.LookupEnv(probeVariable); isProbe {
+		if err := probe(of); err != nil {
+			fmt.Fprintln(os.Stderr, "probe:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	code := m.Run()
 	if p := sharedRuns.Load(); p != nil {
 		_ = p.end(syscall.SIGKILL)
