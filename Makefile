@@ -50,6 +50,11 @@ soak: tools ## the random tests with SOAK_ROUNDS (1000) and SOAK_POWERCUTS (1000
 	$(GO_TEST) -count=1 -timeout 24h ./...
 	cd e2e && CGO_ENABLED=0 go test -count=1 -timeout 24h -v ./...
 
+.PHONY: scale
+scale: export EMANET_SOAK = 1
+scale: ## 10,000 connections a second, a million subscriptions and retained topics; prints what it measures
+	cd e2e && CGO_ENABLED=0 go test -count=1 -v -run 'Storm|ManySubscriptions|FortyThousand' .
+
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZ_TIME (60s) each
 	scripts/fuzz $(FUZZ_TIME)

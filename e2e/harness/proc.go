@@ -23,20 +23,31 @@ func Soak() bool { return os.Getenv("EMANET_SOAK") == "1" }
 // RSS is the resident memory of a process in bytes.
 func RSS(t testing.TB, pid int) int64 {
 	t.Helper()
+	return statusBytes(t, pid, "VmRSS:")
+}
+
+// PeakRSS is the highest resident memory that a process has had, in bytes.
+func PeakRSS(t testing.TB, pid int) int64 {
+	t.Helper()
+	return statusBytes(t, pid, "VmHWM:")
+}
+
+func statusBytes(t testing.TB, pid int, name string) int64 {
+	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		t.Fatalf("reading the memory of the broker: %v", err)
 	}
 	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if rest, ok := strings.CutPrefix(line, name); ok {
 			kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
 			if err != nil {
-				t.Fatalf("reading VmRSS: %v", err)
+				t.Fatalf("reading %s %v", name, err)
 			}
 			return kib << 10
 		}
 	}
-	t.Fatalf("no VmRSS for process %d", pid)
+	t.Fatalf("no %s for process %d", name, pid)
 	return 0
 }
 
