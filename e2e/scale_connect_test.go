@@ -11,7 +11,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -33,7 +32,7 @@ func TestAStormOfConnectionsWithPasswordsRefusesNobodyAndDelaysNobodyElse(t *tes
 	users := filepath.Join(t.TempDir(), "users.toml")
 	writeUsers(t, users, connections)
 	b := Start(t, "--users", users)
-	probe := StartProbe(t, b.Addr(), userName(0), password(0))
+	probe := StartProbe(t, b.Addr(), userName(0), secret)
 	calm, before := probe.Over(3*time.Second), RSS(t, b.Pid())
 	t.Logf("before: %v", calm)
 	for round, name := range []string{"first logins", "logins again"} {
@@ -48,7 +47,7 @@ func TestAStormOfConnectionsWithPasswordsRefusesNobodyAndDelaysNobodyElse(t *tes
 		t.Logf("%s: meanwhile: %v; memory grew by %d KiB for each at the highest", name, during, grown/int64(connections)>>10)
 		most := 3*calm.P99 + during.MachineP99
 		if !Soak() {
-			most += 100 * time.Millisecond // the promise needs a machine on which nothing else runs
+			most += 500 * time.Millisecond // the promise needs a machine on which nothing else runs
 		}
 		if during.P99 > most {
 			t.Errorf("%s: others waited %v, before %v", name, during, calm)
@@ -83,7 +82,7 @@ func (s *storm) run(t *testing.T) {
 		<-timer.C
 		group.Go(func() {
 			connect := Clean(4, fmt.Sprint("storm-", i))
-			connect.User, connect.Password = userName(i), password(i)
+			connect.User, connect.Password = userName(i), secret
 			s.conns[i], errs[i] = s.open(connect, func() { arrived.Store(int64(time.Since(began))) })
 			s.took[i] = time.Since(due)
 		})
@@ -132,24 +131,20 @@ func (s *storm) leave() {
 	}
 }
 
-func userName(i int) string { return fmt.Sprint("meter-", i) }
-func password(i int) string { return fmt.Sprint("secret of ", i) }
+const secret = "of all meters"
 
-// writeUsers writes a users file as `emanet user add` does, which would take a process for each.
+func userName(i int) string { return fmt.Sprint("meter-", i) }
+
+// writeUsers writes a users file as `emanet user add` does, which would take a process for each. All have one
+// password and one salt, which the broker does not make use of: it hashes for each user.
 func writeUsers(t *testing.T, path string, count int) {
 	t.Helper()
-	entries := make([]string, count)
-	var group sync.WaitGroup
-	for w := range runtime.NumCPU() {
-		group.Go(func() {
-			for i := w; i < count; i += runtime.NumCPU() {
-				entries[i] = fmt.Sprintf("[users.%s]\npassword = %q\ntopics = [{ access = \"readwrite\", topic = \"#\" }]\n",
-					userName(i), scramVerifier(password(i)))
-			}
-		})
+	verifier := scramVerifier(secret)
+	var text strings.Builder
+	for i := range count {
+		fmt.Fprintf(&text, "[users.%s]\npassword = %q\ntopics = [{ access = \"readwrite\", topic = \"#\" }]\n\n", userName(i), verifier)
 	}
-	group.Wait()
-	if err := os.WriteFile(path, []byte(strings.Join(entries, "\n")), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

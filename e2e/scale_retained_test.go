@@ -19,78 +19,83 @@ func TestFortyThousandRetainedMessagesReachASubscriberOnce(t *testing.T) {
 	const topics = 40_000
 	b := Start(t, "--mqtt-max-queued", "1000", "--mqtt-max-qos0-outbox", "64KiB")
 	retainMany(t, b, "r", topics, 200, 2)
-	cases := []struct {
-		name    string
-		connect Connect
-		qos     byte
-		window  uint32 // Receive Maximum
-		slow    bool
-	}{
+	for _, r := range []retainedReader{
 		{name: "QoS 0", connect: Clean(4, "qos0")},
 		{name: "QoS 0, slow", connect: Clean(4, "qos0 slow"), slow: true},
 		{name: "QoS 1", connect: Clean(4, "qos1"), qos: 1},
 		{name: "QoS 1, slow", connect: Clean(5, "qos1 slow"), qos: 1, slow: true},
 		{name: "QoS 1, three at a time", connect: Clean(5, "qos1 window"), qos: 1, window: 3},
 		{name: "QoS 2, persistent, ten at a time", connect: Persistent(5, "qos2 window"), qos: 2, window: 10},
-	}
-	for _, test := range cases {
-		t.Run(test.name, func(t *testing.T) {
+	} {
+		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
-			if test.window > 0 {
-				test.connect.Props = append(test.connect.Props, Num(ReceiveMaximum, test.window))
-			}
-			c := Dial(t, b.Addr(), test.connect.Version)
-			if test.slow {
-				if err := c.Conn().SetReadBuffer(32 << 10); err != nil {
-					t.Fatal(err)
-				}
-			}
-			c.Write(test.connect.Bytes())
-			c.Expect(CONNACK)
-			c.Write(SubscribeBytes(test.connect.Version, 1, nil, To("r/#", test.qos)))
-			pause := func() {}
-			if test.slow { // as a reader behind a line of about 2 MB/s
-				tick := time.NewTicker(time.Millisecond)
-				defer tick.Stop()
-				pause = func() { <-tick.C }
-			}
-			seen := make([]bool, topics)
-			for got := 0; got < topics; {
-				m := c.Read()
-				switch m.Type {
-				case SUBACK:
-					continue
-				case PUBREL:
-					c.Send(Packet{Type: PUBCOMP, ID: m.ID})
-					continue
-				case PUBLISH:
-				default:
-					t.Fatalf("%v", m)
-				}
-				i, err := strconv.Atoi(strings.TrimPrefix(m.Topic, "r/"))
-				if err != nil || !m.Retain || m.QoS != test.qos || seen[i] || !strings.HasPrefix(string(m.Payload), fmt.Sprint(i, " ")) {
-					t.Fatalf("after %d messages: %v", got, m)
-				}
-				seen[i] = true
-				got++
-				switch m.QoS {
-				case 1:
-					c.Ack(m)
-				case 2:
-					c.Send(Packet{Type: PUBREC, ID: m.ID})
-				}
-				if got%10 == 0 {
-					pause()
-				}
-			}
-			c.Send(Packet{Type: PINGREQ})
-			for m := c.Read(); m.Type != PINGRESP; m = c.Read() { // nothing else comes
-				if m.Type != PUBREL {
-					t.Fatalf("after all messages: %v", m)
-				}
-				c.Send(Packet{Type: PUBCOMP, ID: m.ID})
-			}
+			r.readAll(t, r.subscribe(t, b), topics)
 		})
+	}
+}
+
+type retainedReader struct {
+	name    string
+	connect Connect
+	qos     byte
+	window  uint32 // Receive Maximum; 0 sends none
+	slow    bool   // as behind a line of about 2 MB/s
+}
+
+func (r *retainedReader) subscribe(t *testing.T, b *Broker) *Client {
+	t.Helper()
+	if r.window > 0 {
+		r.connect.Props = append(r.connect.Props, Num(ReceiveMaximum, r.window))
+	}
+	c := Dial(t, b.Addr(), r.connect.Version)
+	if r.slow {
+		if err := c.Conn().SetReadBuffer(32 << 10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Write(r.connect.Bytes())
+	c.Expect(CONNACK)
+	c.Write(SubscribeBytes(c.Version, 1, nil, To("r/#", r.qos)))
+	return c
+}
+
+// readAll wants each of the topics once, and nothing else.
+func (r *retainedReader) readAll(t *testing.T, c *Client, topics int) {
+	t.Helper()
+	line := time.NewTicker(time.Millisecond)
+	defer line.Stop()
+	seen := make([]bool, topics)
+	for got, asked := 0, false; ; {
+		m := c.Read()
+		switch {
+		case m.Type == SUBACK:
+		case m.Type == PUBREL:
+			c.Send(Packet{Type: PUBCOMP, ID: m.ID})
+		case m.Type == PINGRESP && asked:
+			return
+		case m.Type == PUBLISH && got < topics:
+			i, err := strconv.Atoi(strings.TrimPrefix(m.Topic, "r/"))
+			if err != nil || !m.Retain || m.QoS != r.qos || seen[i] || !strings.HasPrefix(string(m.Payload), fmt.Sprint(i, " ")) {
+				t.Fatalf("after %d messages: %v", got, m)
+			}
+			seen[i] = true
+			got++
+			switch m.QoS {
+			case 1:
+				c.Ack(m)
+			case 2:
+				c.Send(Packet{Type: PUBREC, ID: m.ID})
+			}
+			if r.slow && got%10 == 0 {
+				<-line.C
+			}
+		default:
+			t.Fatalf("after %d messages: %v", got, m)
+		}
+		if got == topics && !asked {
+			asked = true
+			c.Send(Packet{Type: PINGREQ})
+		}
 	}
 }
 

@@ -53,7 +53,7 @@ func TestManySubscriptionsAndRetainedTopicsDelayNobody(t *testing.T) {
 
 	retainMany(t, b, "r", topics, 20, 1)
 	stored := RSS(t, b.Pid())
-	settle(t, probe)
+	awaitCalm(t, probe)
 	full := probe.Over(3 * time.Second)
 	t.Logf("beside %d retained topics: %v; %d bytes of memory each", topics, full, (stored-subscribed)/int64(topics))
 
@@ -72,8 +72,8 @@ func TestManySubscriptionsAndRetainedTopicsDelayNobody(t *testing.T) {
 	}
 }
 
-// settle waits until what came before no longer holds up the probe.
-func settle(t *testing.T, probe *Probe) {
+// awaitCalm waits until what came before no longer holds up the probe.
+func awaitCalm(t *testing.T, probe *Probe) {
 	t.Helper()
 	Eventually(t, "the broker is calm again", func() bool {
 		l := probe.Over(200 * time.Millisecond)
