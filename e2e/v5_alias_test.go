@@ -31,12 +31,13 @@ func bytesOf(b *Broker, f func()) (in, out float64) {
 // lessThanTopics judges bytes: half of what the topics alone would take.
 func lessThanTopics(t *testing.T, what string, bytes float64) {
 	t.Helper()
-	if most := float64(aliasedMessages * len(longTopic) / 2); IsEmanet() && bytes > most {
+	if most := float64(aliasedMessages * len(longTopic) / 2); bytes > most {
 		t.Errorf("%.0f bytes %s for %d messages on a topic of %d: aliases were not used", bytes, what, aliasedMessages, len(longTopic))
 	}
 }
 
 func TestMQTTJSUsesTopicAliasesBothWays(t *testing.T) {
+	OnlyEmanet(t)
 	t.Parallel()
 	b := Start(t)
 	var got, want []string
@@ -54,6 +55,7 @@ func TestMQTTJSUsesTopicAliasesBothWays(t *testing.T) {
 }
 
 func TestPahoPythonPublishesByTopicAlias(t *testing.T) {
+	OnlyEmanet(t)
 	t.Parallel()
 	b := Start(t)
 	s := Open(t, b.Addr(), Clean(5, "s"))
@@ -70,6 +72,7 @@ func TestPahoPythonPublishesByTopicAlias(t *testing.T) {
 }
 
 func TestPahoGolangUsesTopicAliasesBothWays(t *testing.T) {
+	OnlyEmanet(t)
 	t.Parallel()
 	b := Start(t)
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)

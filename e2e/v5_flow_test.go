@@ -119,6 +119,7 @@ func TestAMessageOfTheLargestSizeGoesThrough(t *testing.T) {
 // A subscriber that stops acknowledging gets as much as it said it takes and not one message more, and nobody else waits
 // for it. When it acknowledges again everything comes, in order.
 func TestASubscriberThatStopsAcknowledgingStopsTheFlowToItselfAlone(t *testing.T) { // [MQTT-3.3.4-9]
+	OnlyEmanet(t) // Mosquitto 2.0 sends one too many at QoS 2
 	t.Parallel()
 	b, topic := Shared(t), Name("topic")
 	const window, messages = 7, 200
