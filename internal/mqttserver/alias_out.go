@@ -14,6 +14,7 @@ type outboundAliases struct {
 	max   int
 	given map[string]uint16
 	slots []aliasSlot // of alias 1, 2, …
+	last  uint16      // the alias used last: messages come in runs
 	hand  int         // the slot that is looked at next when one is to be taken
 
 	rivals []rival // topics without an alias: rivalWays to a bucket, by their hash
@@ -66,7 +67,13 @@ func (a *outboundAliases) offer(topic string) (alias uint16, known bool) {
 	if a.toAge--; a.toAge <= 0 {
 		a.age()
 	}
-	if alias, known = a.given[topic]; known {
+	if alias = a.last; alias == 0 || a.slots[alias-1].topic != topic {
+		alias, known = a.given[topic]
+	} else {
+		known = true
+	}
+	if known {
+		a.last = alias
 		a.slots[alias-1].count++
 		return alias, true
 	}

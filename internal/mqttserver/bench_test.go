@@ -3,8 +3,6 @@ package mqttserver
 import (
 	"bufio"
 	"bytes"
-	"emanet/internal/message"
-	"emanet/internal/mqttwire"
 	"encoding/binary"
 	"io"
 	"net"
@@ -15,6 +13,7 @@ import (
 	"testing"
 
 	"emanet/internal/journal"
+	"emanet/internal/message"
 )
 
 // BenchmarkIdleConnections opens b.N connections over loopback and says what each costs in heap and stacks,
@@ -220,24 +219,23 @@ func BenchmarkEncode(b *testing.B) {
 		HasPayloadFormat: true, PayloadIsUTF8: true, HasContentType: true, ContentType: "application/json",
 		User: []message.Pair{{Key: "source", Value: "plant-7"}, {Key: "unit", Value: "C"}},
 	}
-	for _, bench := range []struct {
-		name    string
-		version mqttwire.Version
-		m       *message.Message
-		aliases int
+	for name, bench := range map[string]struct {
+		hello hello
+		m     *message.Message
 	}{
-		{"3.1.1", mqttwire.V311, m, 0}, {"5", mqttwire.V5, m, 0}, {"5 alias", mqttwire.V5, m, 8}, {"5 properties", mqttwire.V5, &whole, 0},
+		"3.1.1": {v311live("s"), m}, "5": {v5live("s"), m}, "5 alias": {v5live("s").with(0x22, uint16(8)), m}, "5 properties": {v5live("s"), &whole},
 	} {
-		b.Run(bench.name, func(b *testing.B) {
-			c := &conn{server: New(nil, Options{}), version: bench.version, aliasOut: bench.aliases}
-			c.out.init(c)
-			o := &c.out
+		b.Run(name, func(b *testing.B) {
+			r := start(b, withAliasesOut(8))
+			r.connect(bench.hello).nothing()
+			o := &r.only().out // its writer has nothing to do
 			o.pad = pads.Get().(*pad)
 			b.ReportAllocs()
 			for b.Loop() {
 				o.encodeMessage(&outgoing{message: bench.m, attr: 1, packetID: 7}, 0)
 				o.pad.buf, o.pad.gathered = o.pad.buf[:0], 0
 			}
+			o.pad = nil
 		})
 	}
 }
