@@ -118,16 +118,16 @@ func parseACLLine(line string, section *string, to aclSink) error {
 // parseRule reads what stands behind "topic" or "pattern". A word alone is a
 // filter, also if it is "read".
 func parseRule(text string) (rule, error) {
-	r := rule{filter: text, access: readwrite}
+	filter, allowed := text, readwrite
 	if word, rest, found := strings.Cut(text, " "); found {
 		a, known := accessWords[word]
 		if !known {
-			return r, fmt.Errorf("%.40q is none of read, write, readwrite and deny", word)
+			return rule{}, fmt.Errorf("%.40q is none of read, write, readwrite and deny", word)
 		}
-		r = rule{strings.TrimLeft(rest, " "), a}
+		filter, allowed = strings.TrimLeft(rest, " "), a
 	}
-	if err := topic.CheckFilter(r.filter); err != nil {
-		return r, fmt.Errorf("%.80q: %w", r.filter, err)
+	if err := topic.CheckFilter(filter); err != nil {
+		return rule{}, fmt.Errorf("%.80q: %w", filter, err)
 	}
-	return r, nil
+	return newRule(filter, allowed), nil
 }

@@ -51,7 +51,7 @@ var worldFilter = rapid.Custom(func(t *rapid.T) string {
 var worldRules = rapid.Custom(func(t *rapid.T) rules {
 	var rs rules
 	for range rapid.IntRange(0, 4).Draw(t, "rules") {
-		rs = rs.with(rule{worldFilter.Draw(t, "filter"), rapid.SampledFrom([]access{deny, read, write, readwrite}).Draw(t, "access")})
+		rs = rs.with(newRule(worldFilter.Draw(t, "filter"), rapid.SampledFrom([]access{deny, read, write, readwrite}).Draw(t, "access")))
 	}
 	return rs
 })
@@ -93,8 +93,8 @@ func TestAFilterMayBeSubscribedToExactlyIfSomeTopicOfItMayBeRead(t *testing.T) {
 }
 
 func TestRulesAreAskedInMosquittosOrder(t *testing.T) {
-	own := rules{}.with(rule{"a/#", readwrite}).with(rule{"a/secret", deny}).with(rule{"b", read})
-	patterns := rules{}.with(rule{"%u/%c/#", readwrite}).with(rule{"all", read}).with(rule{"a/b", deny}).with(rule{"c/%c", deny})
+	own := rules{}.with(newRule("a/#", readwrite)).with(newRule("a/secret", deny)).with(newRule("b", read))
+	patterns := rules{}.with(newRule("%u/%c/#", readwrite)).with(newRule("all", read)).with(newRule("a/b", deny)).with(newRule("c/%c", deny))
 	r := newRights(own, patterns, "u1", "c1")
 	for _, c := range []struct {
 		name        string
@@ -121,7 +121,7 @@ func TestRulesAreAskedInMosquittosOrder(t *testing.T) {
 }
 
 func TestANameWithAWildcardInItGetsNothingByPatterns(t *testing.T) {
-	patterns := rules{{"dev/%u/%c", readwrite}, {"all", readwrite}}
+	patterns := rules{newRule("dev/%u/%c", readwrite), newRule("all", readwrite)}
 	for _, name := range []string{"+", "#", "a+b"} {
 		if newRights(nil, patterns, name, "c").MayRead("all") || newRights(nil, patterns, "u", name).MayRead("all") {
 			t.Errorf("%q got rights by a pattern", name)
@@ -133,7 +133,7 @@ func TestANameWithAWildcardInItGetsNothingByPatterns(t *testing.T) {
 }
 
 func TestAPatternAboutTheUserSaysNothingToAnAnonymousClient(t *testing.T) {
-	r := newRights(nil, rules{{"u/%u/#", readwrite}, {"c/%c", readwrite}}, "", "c1")
+	r := newRights(nil, rules{newRule("u/%u/#", readwrite), newRule("c/%c", readwrite)}, "", "c1")
 	if r.MayRead("u//x") || r.MayRead("u/%u/x") {
 		t.Error("it took the empty name for a user's")
 	}
@@ -143,7 +143,7 @@ func TestAPatternAboutTheUserSaysNothingToAnAnonymousClient(t *testing.T) {
 }
 
 func TestWhatANameContainsIsNotReplacedAgain(t *testing.T) {
-	if r := newRights(nil, rules{{"x/%u/%c", readwrite}}, "%c", "k"); !r.MayRead("x/%c/k") || r.MayRead("x/k/k") {
+	if r := newRights(nil, rules{newRule("x/%u/%c", readwrite)}, "%c", "k"); !r.MayRead("x/%c/k") || r.MayRead("x/k/k") {
 		t.Error("a percent sign in a user name was taken for a place to fill")
 	}
 }
@@ -158,7 +158,7 @@ func TestWithoutAnACLEverythingIsAllowed(t *testing.T) {
 func BenchmarkMayReadAmongAHundredRules(b *testing.B) {
 	var rs rules
 	for i := range 100 {
-		rs = rs.with(rule{fmt.Sprintf("site/%d/+/state", i), read})
+		rs = rs.with(newRule(fmt.Sprintf("site/%d/+/state", i), read))
 	}
 	r := &Rights{own: rs}
 	b.ReportAllocs()

@@ -28,6 +28,23 @@ var accessWords = map[string]access{"read": read, "write": write, "readwrite": r
 type rule struct {
 	filter string
 	access access
+	// begins is how every topic of the filter begins: most rules are not about a topic, and this tells it sooner.
+	begins string
+}
+
+func newRule(filter string, a access) rule {
+	begins, rest := filter, strings.IndexAny(filter, "+#")
+	if rest >= 0 {
+		begins = filter[:rest]
+		if filter[rest] == '#' { // the level above is meant as well
+			begins = strings.TrimSuffix(begins, "/")
+		}
+	}
+	return rule{filter, a, begins}
+}
+
+func (r *rule) isAbout(name string) bool {
+	return strings.HasPrefix(name, r.begins) && topic.Match(r.filter, name)
 }
 
 // rules are in order of precedence: what denies comes first, so that it wins
@@ -45,7 +62,7 @@ func (rs rules) with(r rule) rules {
 func (rs rules) decide(name string, want access) (allowed, decided bool) {
 	for i := range rs {
 		r := &rs[i]
-		if r.access != deny && r.access&want == 0 || !topic.Match(r.filter, name) {
+		if r.access != deny && r.access&want == 0 || !r.isAbout(name) {
 			continue
 		}
 		return r.access != deny, true
@@ -62,5 +79,5 @@ func (r *rule) fill(user, client string) rule {
 		return *r
 	}
 	// One pass: what a name contains is not replaced again.
-	return rule{strings.NewReplacer("%c", client, "%u", user).Replace(r.filter), r.access}
+	return newRule(strings.NewReplacer("%c", client, "%u", user).Replace(r.filter), r.access)
 }

@@ -164,7 +164,7 @@ func checkedRules(entries []ruleEntry) (rules, error) {
 		if err := topic.CheckFilter(e.Topic); err != nil {
 			return nil, fmt.Errorf("topics: %.80q: %w", e.Topic, err)
 		}
-		rs = rs.with(rule{e.Topic, a})
+		rs = rs.with(newRule(e.Topic, a))
 	}
 	return rs, nil
 }

@@ -317,3 +317,54 @@ func TestALoginThatWaitsHoldsItsCONNECTAndNoBuffer(t *testing.T) {
 		t.Errorf("%q, %d, %v", want.Username, n, err)
 	}
 }
+
+func TestAWillGoesByTheRightsItsUserHasWhenItIsDue(t *testing.T) {
+	t.Parallel()
+	r, a := guarded(t, aliceAndBob, "alice", "bob")
+	bob := r.connect(v5live("sub").as("bob"))
+	bob.subscribe(5, "a/#", 0)
+	for id, topic := range map[string]string{"denied": "a/later-denied", "allowed": "a/x"} {
+		h := v5live(id).as("alice")
+		h.will = &will{topic: topic, payload: id}
+		r.connect(h)
+	}
+	r.reload(a, aliceAndBob+"user alice\ntopic deny a/later-denied\n", "alice", "bob")
+	for _, p := range r.peers[1:] {
+		_ = p.nc.Close()
+	}
+	bob.expect(pub5(0, 0, "a/x", "allowed"))
+	bob.nothing()
+	r.eventually("the other will being given up", func() bool { return r.server.broker.Counters().WillsRefused.Load() == 1 })
+}
+
+func TestAMessageTakenInBeforeTheRightWasLostIsAnsweredAsItWas(t *testing.T) { // [MQTT-4.3.3-10]
+	t.Parallel()
+	for name, h := range map[string]hello{"a session on disk": v5("pub"), "one in memory": v5live("pub")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, a := guarded(t, aliceAndBob, "alice", "bob")
+			pub := r.connect(h.as("alice"))
+			pub.send(pub5(2, 7, "a/x", "once"))
+			pub.expect(ack(0x50, 7, 0x10))
+			r.reload(a, "user alice\ntopic deny a/#\ntopic #\n", "alice", "bob")
+			pub.send(dup(pub5(2, 7, "a/x", "once")), pub5(2, 8, "a/x", "again"))
+			pub.expect(ack(0x50, 7), ack(0x50, 8, 0x87))
+			pub.send(ack(0x62, 7))
+			pub.expect(ack(0x70, 7))
+		})
+	}
+}
+
+func TestAWillOutlivesACrashWithItsUser(t *testing.T) {
+	t.Parallel()
+	r, _ := guarded(t, aliceAndBob, "alice", "bob")
+	bob := r.connect(v5("sub").as("bob"))
+	bob.subscribe(5, "a/#", 1)
+	h := v5live("alice").as("alice")
+	h.will = &will{topic: "a/x", payload: "w", qos: 1}
+	r.connect(h)
+	r.crash()
+	bob = r.dial()
+	bob.greet(v5("sub").as("bob"))
+	bob.expect(pub5(1, 2, "a/x", "w"))
+}
