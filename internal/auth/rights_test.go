@@ -166,3 +166,14 @@ func BenchmarkMayReadAmongAHundredRules(b *testing.B) {
 		r.MayRead("site/99/pump/state")
 	}
 }
+
+func TestARuleIsAboutTheTopicsOfItsFilter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := newRule(worldFilter.Draw(t, "filter"), read)
+		for _, name := range worldTopics {
+			if got, want := r.isAbout(name), topic.Match(r.filter, name); got != want {
+				t.Fatalf("%q about %q: %v", r.filter, name, got)
+			}
+		}
+	})
+}
