@@ -33,6 +33,9 @@ type modelEntry struct {
 	front      bool        // nothing ready was before it when it was dropped
 	appended   store.LSN
 	releasedAt store.LSN
+	lender     *modelLender // of a loan
+	member     *Member      // that it was lent to and has left
+	again      bool         // another member was sent it
 }
 
 type modelConsumer struct {
@@ -80,7 +83,7 @@ func (m *model) dispatch(flushed store.LSN, now int64) {
 			return
 		}
 		e.consumer, e.taken = c, false
-		c.queue = append(c.queue, modelDelivery{e, e.sent, e.released})
+		c.queue = append(c.queue, modelDelivery{e, e.sent || e.again, e.released})
 		m.turn++
 		c.turn = m.turn
 	}
@@ -149,7 +152,7 @@ func (m *model) detach(c *modelConsumer) {
 
 // mayDrop tells whether the bound may drop e: it was never sent and is behind a session's window.
 func (m *model) mayDrop(e *modelEntry) bool {
-	if !e.ready() || e.sent {
+	if !e.ready() || e.sent || e.lender != nil {
 		return false
 	}
 	if m.policy.Identifiers == 0 || len(m.consumers) == 0 {
@@ -183,7 +186,7 @@ func (m *model) countable() (n uint64) {
 func (m *model) crash(kept store.LSN, sent Sent) {
 	m.consumers = nil
 	m.entries = slices.DeleteFunc(m.entries, func(e *modelEntry) bool {
-		return e.appended > kept || e.gone != 0 && e.gone <= kept
+		return e.lender != nil || e.appended > kept || e.gone != 0 && e.gone <= kept
 	})
 	n := 0
 	for _, e := range m.entries {

@@ -18,6 +18,7 @@ type modelRun struct {
 	rt      *rapid.T
 	model   *model
 	records []sessionNote
+	lenders []*modelLender
 }
 
 // sessionNote is the broker's record of a session.
@@ -46,6 +47,8 @@ func TestAMailboxBehavesAsAListWalkedFromTheFront(t *testing.T) {
 			"detach":  r.stepDetach,
 			"evict":   r.stepEvict,
 			"scatter": r.stepScatter,
+			"lend":    r.stepLend,
+			"leave":   r.stepLeave,
 			"sweep":   r.stepSweep,
 			"purge":   r.stepPurge,
 			"crash":   r.stepCrash,
@@ -120,7 +123,7 @@ func (r *modelRun) noteDrops(mayExpire bool) {
 	live := r.store.live(r.id)
 	isThere := func(e *modelEntry) bool {
 		_, there := slices.BinarySearch(live, e.seq)
-		return there
+		return there || e.lender != nil
 	}
 	var expired, overflow, left []*modelEntry
 	for _, e := range r.model.entries {
@@ -246,7 +249,9 @@ func (r *modelRun) compare() {
 		if e.gone != 0 {
 			continue
 		}
-		live = append(live, e.seq)
+		if e.lender == nil {
+			live = append(live, e.seq)
+		}
 		if e.inFlight() {
 			inFlight++
 			continue
@@ -263,6 +268,7 @@ func (r *modelRun) compare() {
 	got := fmt.Sprint(s.Ready, s.InFlight, s.Bytes, s.NextSeq, s.Consumers)
 	equal(r.rt, "status", got, fmt.Sprint(ready, inFlight, bytes, r.model.nextSeq, len(r.model.consumers)))
 	r.compareMemory(s.Memory)
+	r.compareLenders()
 }
 
 // compareMemory walks over what is in memory and counts it again.

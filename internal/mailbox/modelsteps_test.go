@@ -16,6 +16,10 @@ func (r *modelRun) stepSettle(rt *rapid.T) {
 	es := r.pick(rt, r.held(c, true))
 	equal(rt, "settled", r.settle(c.real, entryKeys(es)...), len(es))
 	for _, e := range es {
+		if e.lender != nil {
+			r.settledLoan(e)
+			continue
+		}
 		e.consumer, e.gone = c, r.store.last
 	}
 	r.after()
@@ -27,6 +31,9 @@ func (r *modelRun) stepRelease(rt *rapid.T) {
 		return
 	}
 	for _, e := range r.pick(rt, r.held(c, true)) {
+		if e.lender != nil {
+			continue // at QoS 2 an entry moves
+		}
 		lsn, ok := r.release(c.real, e.key)
 		equal(rt, "released", ok, true)
 		if !e.released {
@@ -94,6 +101,7 @@ func (r *modelRun) stepAttach(rt *rapid.T) {
 
 func (r *modelRun) detachNow(c *modelConsumer) {
 	r.m.Detach(&c.real.Consumer)
+	r.giveBack(func(e *modelEntry) bool { return !e.sent })
 	r.model.detach(c)
 }
 
@@ -153,7 +161,7 @@ func (r *modelRun) stepSweep(rt *rapid.T) {
 }
 
 func (r *modelRun) stepPurge(rt *rapid.T) {
-	if rapid.IntRange(0, 3).Draw(rt, "really") != 0 {
+	if rapid.IntRange(0, 3).Draw(rt, "really") != 0 || r.m.Borrows() {
 		return
 	}
 	want := uint64(0)
@@ -188,6 +196,7 @@ func (r *modelRun) stepCrash(rt *rapid.T) {
 	}
 	r.host.sweepAt = 0
 	r.restore(kept, sent)
+	r.lenders = nil
 	r.model.crash(kept, sent)
 	r.model.nextSeq = r.m.Status().NextSeq
 	for _, e := range r.model.entries {

@@ -12,6 +12,9 @@ const PurgeSize = (purgeRuns + 2*256) * store.SizeSettle
 // Purge removes all that is ready, on disk or in memory, and returns how much that was. What is in flight
 // stays. What was assigned and came back may be too scattered for one batch: call it until it returns 0.
 func (m *Mailbox) Purge(b *store.Batch) uint64 {
+	if m.Borrows() {
+		panic("mailbox: what a session has borrowed is not its own to purge")
+	}
 	m.mu.Lock()
 	m.purged = m.loading != nil
 	s := settler{m: m, b: b}
