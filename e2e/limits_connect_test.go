@@ -52,6 +52,33 @@ func TestLimitOnConnectionsPerAddress(t *testing.T) {
 	})
 }
 
+// Behind a proxy each client has its own address.
+func TestLimitOnConnectionsPerAddressBehindAProxy(t *testing.T) {
+	OnlyEmanet(t)
+	t.Parallel()
+	b := Start(t, "--max-connections-per-address", "1", "--proxy-protocol", "require", "--proxy-trusted", "127.0.0.0/8",
+		"--proxy-listeners", "mqtt")
+	through := func(source string, version byte) *Client {
+		c := Dial(t, b.Addr(), version)
+		family := map[bool]string{true: "TCP6", false: "TCP4"}[strings.Contains(source, ":")]
+		c.Write(fmt.Appendf(nil, "PROXY %s %s %[2]s 40000 1883\r\n", family, source))
+		c.Write(Clean(version, Name("c")).Bytes())
+		return c
+	}
+	limited(t, b, "max-connections-per-address", func(t *testing.T, version byte) {
+		for _, source := range []string{"192.0.2.%d", "2001:db8:0:%d::1"} {
+			source = fmt.Sprintf(source, version)
+			if p := through(source, version).Expect(CONNACK); p.Code != 0 {
+				t.Fatalf("the first connection of %s is answered by %v", source, p)
+			}
+			next := strings.Replace(source, "::1", "::2", 1) // of the same network
+			if last := through(next, version).ExpectClosed(); last.Type != 0 {
+				t.Errorf("a connection of %s beside it is answered by %v", next, last)
+			}
+		}
+	})
+}
+
 func TestLimitOnTheRateOfConnections(t *testing.T) {
 	OnlyEmanet(t)
 	t.Parallel()
@@ -107,6 +134,17 @@ func TestLimitOnPendingHandshakes(t *testing.T) {
 		}
 		good.Ping()
 	})
+}
+
+func TestABrokerStopsWhileTooManyHandshakesArePending(t *testing.T) {
+	OnlyEmanet(t)
+	t.Parallel()
+	b := Start(t, "--mqtt-max-pending-handshakes", "2", "--mqtt-connect-timeout", "1h")
+	for range 5 {
+		Dial(t, b.Addr(), 4)
+	}
+	Eventually(t, "two are pending", func() bool { return b.Metrics()["emanet_mqtt_pending_handshakes"] == 2 })
+	b.Terminate() // fails when it takes a minute
 }
 
 func TestLimitOnTheTimeForConnect(t *testing.T) {

@@ -179,7 +179,11 @@ func (c *core) serveConn(nc net.Conn) bool {
 // acceptor is the MQTT server to one of its listeners, with which its connections do not end.
 type acceptor struct{ *mqttserver.Server }
 
-func (acceptor) Shutdown(context.Context) error { return nil }
+// Shutdown only sees to it that Serve returns.
+func (a acceptor) Shutdown(context.Context) error {
+	a.StopWaiting()
+	return nil
+}
 
 func mqttOptions(cfg config.Serve, host *Host) mqttserver.Options {
 	l := &cfg.Limits

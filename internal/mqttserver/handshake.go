@@ -24,11 +24,6 @@ func (c *conn) handshake() error {
 	if err := c.prepare(deadline); err != nil {
 		return err
 	}
-	if !c.server.admission.enter(c) { // nothing was said yet, so that it costs little
-		c.server.stats.Refused.Add(1)
-		c.end(ending{bad: true, early: true, cause: "too many connections from this address"})
-		return errEnd
-	}
 	f, n, err := c.readConnect()
 	c.server.admission.spoke(c)
 	if err != nil {

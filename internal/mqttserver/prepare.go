@@ -18,6 +18,12 @@ type Preparer interface {
 	Prepare(deadline time.Time) error
 }
 
+// Addressed is a Preparer that knows the client's address sooner: after PrepareAddress, which is a part of Prepare.
+// A client that has too many connections then costs no TLS handshake.
+type Addressed interface {
+	PrepareAddress(deadline time.Time) error
+}
+
 // Identified is a net.Conn that may know, after Prepare if it is a Preparer, who the client is: the user name that its certificate gives,
 // "" for none.
 type Identified interface {
@@ -48,24 +54,50 @@ func (p *remotePeer) host() netip.Addr {
 	return netip.Addr{}
 }
 
-// prepare makes the connection ready for CONNECT.
+// prepare makes the connection ready for CONNECT, and counts it for its address as soon as that is known.
 func (c *conn) prepare(deadline time.Time) error {
-	if p, ok := c.nc.(Preparer); ok {
-		if err := p.Prepare(deadline); err != nil {
-			if _, ended := c.out.ended(); ended {
-				return errEnd
-			}
-			cause := err.Error()
-			if errors.Is(err, os.ErrDeadlineExceeded) {
-				cause = "not ready for CONNECT in time"
-			}
-			c.end(ending{bad: true, early: true, cause: cause})
-			return errEnd
+	if p, ok := c.nc.(Addressed); ok {
+		if err := c.prepared(p.PrepareAddress(deadline)); err != nil {
+			return err
+		}
+		if err := c.enter(); err != nil {
+			return err
 		}
 	}
-	c.remote.addr = c.nc.RemoteAddr()
+	if p, ok := c.nc.(Preparer); ok {
+		if err := c.prepared(p.Prepare(deadline)); err != nil {
+			return err
+		}
+	}
 	if who, ok := c.nc.(Identified); ok {
 		c.remote.user = who.User()
 	}
-	return nil
+	return c.enter()
+}
+
+// prepared ends the connection when a preparation has failed.
+func (c *conn) prepared(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ended := c.out.ended(); ended {
+		return errEnd
+	}
+	cause := err.Error()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		cause = "not ready for CONNECT in time"
+	}
+	c.end(ending{bad: true, early: true, cause: cause})
+	return errEnd
+}
+
+// enter counts the connection for its address, once, or ends it: nothing was said yet, so that it costs little.
+func (c *conn) enter() error {
+	c.remote.addr = c.nc.RemoteAddr()
+	if c.book != nil || c.server.admission.enter(c) {
+		return nil
+	}
+	c.server.stats.Refused.Add(1)
+	c.end(ending{bad: true, early: true, cause: "too many connections from this address"})
+	return errEnd
 }

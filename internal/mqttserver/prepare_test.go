@@ -110,3 +110,36 @@ func TestAShutdownCutsPreparingShort(t *testing.T) {
 		t.Errorf("%d counted as the client's fault", n)
 	}
 }
+
+// addressedConn knows its address before the rest of its preparation.
+type addressedConn struct {
+	*lateConn
+	address func() error
+}
+
+func (c *addressedConn) PrepareAddress(time.Time) error { return c.address() }
+
+func TestAnAddressWithTooManyConnectionsCostsNoHandshake(t *testing.T) {
+	r := start(t, func(r *rig) { r.opt.MaxPerAddress = 1 })
+	r.connect(v311("first")) // from 127.0.0.1, as the next, whatever the proxy's address
+	client, server := net.Pipe()
+	defer func() { _ = client.Close() }()
+	shaken := make(chan struct{})
+	late := &lateConn{Conn: server, prepare: func(time.Time) error { close(shaken); return nil }}
+	nc := &addressedConn{lateConn: late, address: func() error {
+		late.remote = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 4711}
+		return nil
+	}}
+	r.server.serveConn(nc)
+	if _, err := client.Read(make([]byte, 1)); err == nil {
+		t.Error("something was said on it")
+	}
+	select {
+	case <-shaken:
+		t.Error("the handshake was made all the same")
+	default:
+	}
+	if n := r.server.Stats().Hits[HitPerAddress].Load(); n != 1 {
+		t.Errorf("%d were refused for their address", n)
+	}
+}

@@ -163,6 +163,9 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
+// StopWaiting has Serve and ServeConn wait for nobody's CONNECT any more: a listener is about to stop.
+func (s *Server) StopWaiting() { s.admission.end() }
+
 // ServeConn takes over a connection that another server has accepted, in its turn.
 func (s *Server) ServeConn(nc net.Conn) {
 	s.admission.awaitTurn()

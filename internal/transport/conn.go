@@ -22,9 +22,9 @@ type Conn struct {
 	remote   net.Addr
 	user     string
 
-	once     sync.Once
-	prepared error
-	http     bool // read and written by net/http
+	addressOnce, once   sync.Once
+	addressed, prepared error
+	http                bool // read and written by net/http
 }
 
 func newConn(nc net.Conn, l *Listener) (*Conn, error) {
@@ -42,16 +42,32 @@ func (c *Conn) Prepare(deadline time.Time) error {
 	return c.prepared
 }
 
+// PrepareAddress is the part of Prepare after which RemoteAddr is the client's own: the PROXY header.
+func (c *Conn) PrepareAddress(deadline time.Time) error {
+	c.addressOnce.Do(func() {
+		if c.listener.Proxy.Mode != ProxyOff {
+			c.addressed = c.within(deadline, c.readProxy)
+		}
+	})
+	return c.addressed
+}
+
 func (c *Conn) prepare(deadline time.Time) error {
+	err := c.PrepareAddress(deadline)
+	if err == nil && c.listener.Certificates != nil {
+		err = c.within(deadline, c.shakeHands)
+	}
+	return err
+}
+
+// within takes a step that must end by deadline.
+func (c *Conn) within(deadline time.Time, step func() error) error {
 	var late atomic.Bool
 	watch := time.AfterFunc(time.Until(deadline), func() {
 		late.Store(true)
 		_ = c.socket.Conn.Close() // it is what is waited for that reports it
 	})
-	err := c.readProxy()
-	if err == nil && c.listener.Certificates != nil {
-		err = c.shakeHands()
-	}
+	err := step()
 	if !watch.Stop() && late.Load() {
 		return fmt.Errorf("preparing the connection: %w", os.ErrDeadlineExceeded)
 	}
@@ -60,9 +76,6 @@ func (c *Conn) prepare(deadline time.Time) error {
 
 func (c *Conn) readProxy() error {
 	p := &c.listener.Proxy
-	if p.Mode == ProxyOff {
-		return nil
-	}
 	expected, err := p.expects(c.remote)
 	if err != nil || !expected {
 		return err
