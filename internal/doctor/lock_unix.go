@@ -25,7 +25,7 @@ func locked(name string) (owner string, is bool, err error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(f, 20))
 	if err != nil || len(text) == 0 {
-		return "unknown", true, nil //nolint:nilerr // the id is a courtesy
+		return "unknown", true, nil // the id is a courtesy
 	}
 	return strings.TrimSpace(string(text)), true, nil
 }
