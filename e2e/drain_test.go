@@ -1,10 +1,15 @@
 package e2e
 
 import (
+	"bufio"
 	"context"
+	"crypto/x509"
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -144,4 +149,64 @@ func TestSIGTERMSendsWillsOnceAndKeepsTheDelayedOnes(t *testing.T) {
 	mourner.Ack(mourner.ExpectPublish("will/now", "gone"))
 	back.Publish("will/end", "end", 1)
 	mourner.ExpectPublish("will/end", "end") // nothing between
+}
+
+// Whatever carries MQTT, the news comes, and then the end.
+func TestSIGTERMIsToldOverEveryTransport(t *testing.T) {
+	t.Parallel()
+	OnlyEmanet(t)
+	a := NewAuthority(t)
+	cert, key := a.Issue("server", func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.ParseIP("127.0.0.1")} })
+	socket := filepath.Join(t.TempDir(), "mqtt")
+	ports := [2]string{}
+	for i := range ports {
+		var err error
+		if ports[i], err = FreePort(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := Start(t, "--tls-cert", cert, "--tls-key", key, "--mqtts", "127.0.0.1:"+ports[0], "--https", "127.0.0.1:"+ports[1], "--mqtt-unix", socket)
+	_, web, _ := net.SplitHostPort(strings.TrimPrefix(b.URL(""), "http://"))
+	type told struct {
+		scheme string
+		got    []Packet
+		err    error
+	}
+	ends := make(chan told)
+	endpoints := []Endpoint{
+		{Scheme: "tls", Host: "127.0.0.1", Port: ports[0], CA: a.File}, {Scheme: "unix", Path: socket},
+		{Scheme: "ws", Host: "127.0.0.1", Port: web, Path: "/mqtt"}, {Scheme: "wss", Host: "127.0.0.1", Port: ports[1], Path: "/mqtt", CA: a.File},
+	}
+	for _, e := range endpoints {
+		conn, err := e.Connect(t)
+		if err != nil {
+			t.Fatalf("%s: %v", e.Scheme, err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(3 * Patience))
+		if _, err := conn.Write(Clean(5, "over "+e.Scheme).Bytes()); err != nil {
+			t.Fatal(err)
+		}
+		r := bufio.NewReader(conn)
+		if p, err := ReadPacket(r, 5); err != nil || p.Type != CONNACK || p.Code != 0 {
+			t.Fatalf("%s: %v, %v", e.Scheme, p, err)
+		}
+		go func() {
+			end := told{scheme: e.Scheme}
+			for end.err == nil {
+				var p Packet
+				if p, end.err = ReadPacket(r, 5); end.err == nil {
+					end.got = append(end.got, p)
+				}
+			}
+			ends <- end
+		}()
+	}
+	b.Terminate()
+	for range endpoints {
+		end := <-ends
+		if len(end.got) != 1 || end.got[0].Type != DISCONNECT || end.got[0].Code != 0x8B || errors.Is(end.err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: told %v, then %v", end.scheme, end.got, end.err)
+		}
+	}
 }
