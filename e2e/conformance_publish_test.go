@@ -283,3 +283,31 @@ func TestABrokenRuleEndsTheConnectionItCameOn(t *testing.T) {
 		expectNothingBefore(t, b, s, topic)
 	})
 }
+
+func TestARetainedMessageCarriesTheIdentifierOfItsSubscription(t *testing.T) { // [MQTT-3.3.4-3]
+	t.Parallel()
+	b, topic := Shared(t), Name("topic")
+	retain(t, b, topic, "kept")
+	c := Open(t, b.Addr(), Clean(5, Name("c")))
+	c.SubscribeWith(Props{Num(SubscriptionID, 268_435_455)}, To(topic, 0))
+	if ids := c.ExpectPublish(topic, "kept").Props.All(SubscriptionID); len(ids) != 1 || ids[0].Int != 268_435_455 {
+		t.Errorf("identifiers %v, not 268435455", ids)
+	}
+}
+
+func TestAWillWithoutPayloadRemovesWhatWasKept(t *testing.T) { // [MQTT-3.3.1-7] [MQTT311-3.3.1-11]
+	bothVersions(t, func(t *testing.T, b *Broker, version byte) {
+		topic := Name("will")
+		retain(t, b, topic, "alive")
+		m := Open(t, b.Addr(), Clean(version, Name("m")))
+		m.Subscribe(To(topic, 0))
+		m.ExpectPublish(topic, "alive")
+		connect := Clean(version, Name("c"))
+		connect.Will = &Will{Topic: topic, Retain: true}
+		Open(t, b.Addr(), connect).Drop()
+		m.ExpectPublish(topic, "")
+		late := Open(t, b.Addr(), Clean(version, Name("late")))
+		late.Subscribe(To(topic, 0))
+		late.Ping()
+	})
+}
