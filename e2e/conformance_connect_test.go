@@ -12,13 +12,21 @@ import (
 // The tests of conformance_*_test.go go through the normative statements of both versions one by one. The form of
 // every packet that they read, and that CONNACK comes first and nothing behind DISCONNECT, is checked by the harness.
 
-// bothVersions runs a test against the shared broker as a client of 3.1.1 and as one of 5.
+// bothVersions runs a test against the shared broker as a client of 3.1.1 and as one of 5, each over TCP and over
+// WebSocket, there in frames that are cut anywhere.
 func bothVersions(t *testing.T, test func(t *testing.T, b *Broker, version byte)) {
 	t.Helper()
 	for _, version := range []byte{4, 5} {
 		t.Run(fmt.Sprintf("MQTT version %d", version), func(t *testing.T) {
 			t.Parallel()
 			test(t, Shared(t), version)
+		})
+		if !IsEmanet() {
+			continue // the others are set up without
+		}
+		t.Run(fmt.Sprintf("MQTT version %d over WebSocket", version), func(t *testing.T) {
+			t.Parallel()
+			test(t, Shared(t).OverWebSocket(), version)
 		})
 	}
 }

@@ -51,17 +51,25 @@ func TestAnEmptyRetainedMessageIsDeliveredAndRemovesWhatWasKept(t *testing.T) {
 
 func TestAMessageWithoutRetainLeavesTheKeptOneAlone(t *testing.T) { // [MQTT-3.3.1-8] [MQTT311-3.3.1-12]
 	bothVersions(t, func(t *testing.T, b *Broker, version byte) {
-		topic, other := Name("topic"), Name("topic")
-		p := Open(t, b.Addr(), Clean(version, Name("p")))
-		p.PublishPacket(Packet{Topic: topic, Payload: []byte("kept"), QoS: 1, Retain: true})
-		for _, payload := range []string{"passing", ""} {
-			p.Publish(topic, payload, 1)
-			p.Publish(other, payload, 1)
+		for _, recipient := range []Connect{{}, Clean(version, Name("r")), Persistent(version, Name("r"))} {
+			topic, other := Name("topic"), Name("topic")
+			if recipient.Version != 0 { // what is written for a recipient must not be kept for others
+				r := Open(t, b.Addr(), recipient)
+				r.Subscribe(To(topic, 1), To(other, 1))
+				r.Disconnect()
+			}
+			p := Open(t, b.Addr(), Clean(version, Name("p")))
+			p.PublishPacket(Packet{Topic: topic, Payload: []byte("kept"), QoS: 1, Retain: true})
+			for _, payload := range []string{"passing", ""} {
+				p.Publish(topic, payload, 1)
+				p.Publish(other, payload, 1)
+			}
+			p.Publish(other, "passing", 2)
+			s := Open(t, b.Addr(), Clean(version, Name("s")))
+			s.Subscribe(To(topic, 1), To(other, 1))
+			s.Ack(s.ExpectPublish(topic, "kept"))
+			s.Ping()
 		}
-		s := Open(t, b.Addr(), Clean(version, Name("s")))
-		s.Subscribe(To(topic, 1), To(other, 1))
-		s.Ack(s.ExpectPublish(topic, "kept"))
-		s.Ping()
 	})
 }
 

@@ -119,7 +119,7 @@ func TestWhatWasNotAcknowledgedComesAgainWhenTheSessionIsResumedAndAtNoOtherTime
 	})
 }
 
-func TestOutgoingPacketIDsAreNotZeroAndNotInUse(t *testing.T) { // [MQTT-2.2.1-4] [MQTT-4.3.2-1] [MQTT-4.3.3-1] [MQTT311-2.3.1-4]
+func TestOutgoingPacketIDsAreNotZeroAndNotInUse(t *testing.T) { // [MQTT-2.2.1-4] [MQTT-4.3.2-1] [MQTT-4.3.3-1] [MQTT311-2.3.1-4] [MQTT311-4.3.2-1] [MQTT311-4.3.3-1]
 	bothVersions(t, func(t *testing.T, b *Broker, version byte) {
 		topic := Name("topic")
 		s := Open(t, b.Addr(), Clean(version, Name("s")))

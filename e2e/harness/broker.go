@@ -25,6 +25,7 @@ import (
 type Broker struct {
 	t testing.TB
 	*process
+	through string // where it is reached, if not at its own address
 }
 
 var chosen = os.Getenv("EMANET_E2E_BROKER")
@@ -163,7 +164,12 @@ func Main(m *testing.M) {
 }
 
 // Addr is where the broker speaks MQTT.
-func (b *Broker) Addr() string { return b.mqtt }
+func (b *Broker) Addr() string {
+	if b.through != "" {
+		return b.through
+	}
+	return b.mqtt
+}
 
 // ListenOn chooses the MQTT address of a broker that is not running yet.
 func (b *Broker) ListenOn(addr string) {

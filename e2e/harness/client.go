@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ type Client struct {
 	over    bool // DISCONNECT has come, or a CONNACK that refuses
 }
 
-// Dial opens a TCP connection and sends nothing.
+// Dial opens a TCP connection, or a WebSocket where addr is a URL, and sends nothing.
 func Dial(t testing.TB, addr string, version byte) *Client {
 	t.Helper()
 	c, err := TryDial(t, addr, version)
@@ -41,7 +42,11 @@ func Dial(t testing.TB, addr string, version byte) *Client {
 
 // TryDial is Dial for moments at which the broker may be down.
 func TryDial(t testing.TB, addr string, version byte) (*Client, error) {
-	conn, err := net.DialTimeout("tcp", addr, Patience)
+	dial := func() (net.Conn, error) { return net.DialTimeout("tcp", addr, Patience) }
+	if strings.HasPrefix(addr, "ws://") {
+		dial = func() (net.Conn, error) { return dialWebSocket(addr) }
+	}
+	conn, err := dial()
 	if err != nil {
 		return nil, err
 	}
@@ -276,4 +281,9 @@ func (c *Client) Buffered() int { return c.r.Buffered() }
 func (c *Client) Drop() { _ = c.conn.Close() }
 
 // Conn is the socket beneath, for tests that squeeze its buffers.
-func (c *Client) Conn() *net.TCPConn { return c.conn.(*net.TCPConn) }
+func (c *Client) Conn() *net.TCPConn {
+	if s, ok := c.conn.(*socket); ok {
+		return s.NetConn().(*net.TCPConn)
+	}
+	return c.conn.(*net.TCPConn)
+}

@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"fmt"
-	"path"
 	"strings"
 )
 
@@ -95,7 +94,7 @@ func places(list []place) string {
 	var out []string
 	pkg := ""
 	for _, p := range list {
-		if name := path.Base(p.pkg); name != pkg {
+		if name := strings.TrimPrefix(p.pkg, "internal/"); name != pkg {
 			pkg = name
 			out = append(out, pkg+": "+p.name)
 		} else {
