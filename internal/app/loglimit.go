@@ -22,12 +22,12 @@ type limitedLog struct {
 }
 
 func limitLog(to slog.Handler) limitedLog {
-	return limitedLog{to, &logLimits{to: to, lines: make(map[string]*lineCount)}}
+	return limitedLog{to, &logLimits{to: to, lines: make(map[lineKind]*lineCount)}}
 }
 
 // Handle implements slog.Handler.
 func (l limitedLog) Handle(ctx context.Context, r slog.Record) error { //nolint:gocritic // the interface's signature
-	if r.Level >= slog.LevelError || l.Enabled(ctx, slog.LevelDebug) || l.limits.may(r.Message) {
+	if r.Level >= slog.LevelError || l.Enabled(ctx, slog.LevelDebug) || l.limits.may(lineKind{r.Level, r.Message}) {
 		return l.Handler.Handle(ctx, r)
 	}
 	return nil
@@ -43,19 +43,26 @@ func (l limitedLog) WithGroup(name string) slog.Handler {
 	return limitedLog{l.Handler.WithGroup(name), l.limits}
 }
 
-// logLimits counts lines by their message, which is a constant of the program: there are few.
+// lineKind is what lines have in common. A warning does not go under in a flood of the same message at the level info.
+// Messages are constants of the program: there are few.
+type lineKind struct {
+	level   slog.Level
+	message string
+}
+
+// logLimits counts lines by their kind.
 type logLimits struct {
 	to slog.Handler
 
 	mu    sync.Mutex
 	began time.Time // of the present second
-	lines map[string]*lineCount
+	lines map[lineKind]*lineCount
 	tell  *time.Timer // set while something is not told
 }
 
 type lineCount struct{ written, left int }
 
-func (l *logLimits) may(message string) bool {
+func (l *logLimits) may(kind lineKind) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now := time.Now(); now.Sub(l.began) >= logLinesTime {
@@ -64,10 +71,10 @@ func (l *logLimits) may(message string) bool {
 			n.written = 0
 		}
 	}
-	n := l.lines[message]
+	n := l.lines[kind]
 	if n == nil {
 		n = &lineCount{}
-		l.lines[message] = n
+		l.lines[kind] = n
 	}
 	if n.written < logLinesMax {
 		n.written++
@@ -87,17 +94,17 @@ func (l *logLimits) tellLeft() {
 		l.tell.Stop()
 		l.tell = nil
 	}
-	left := make(map[string]int)
-	for message, n := range l.lines {
+	left := make(map[lineKind]int)
+	for kind, n := range l.lines {
 		if n.left > 0 {
-			left[message] = n.left
+			left[kind] = n.left
 			n.left = 0
 		}
 	}
 	l.mu.Unlock()
-	for message, n := range left {
-		r := slog.NewRecord(time.Now(), slog.LevelInfo, "lines not written, --log-level debug writes all", 0)
-		r.AddAttrs(slog.String("of", message), slog.Int("count", n))
+	for kind, n := range left {
+		r := slog.NewRecord(time.Now(), kind.level, "lines not written, --log-level debug writes all", 0)
+		r.AddAttrs(slog.String("of", kind.message), slog.Int("count", n))
 		_ = l.to.Handle(context.Background(), r) // a log that cannot be written has nobody to tell
 	}
 }

@@ -36,6 +36,7 @@ func TestAStormLeavesAHundredLinesASecondAndANumber(t *testing.T) {
 	for i := range storm {
 		log.With("n", i).Info("connected")
 	}
+	log.Warn("connected") // another level is another kind
 	log.Info("something else")
 	log.Error("an error")
 	told()
@@ -44,7 +45,8 @@ func TestAStormLeavesAHundredLinesASecondAndANumber(t *testing.T) {
 		t.Errorf("%d lines of a storm of %d", lines, storm)
 	}
 	left := strings.Index(out.String(), "of=connected count=")
-	if left < 0 || !strings.Contains(out.String(), "something else") || !strings.Contains(out.String(), "an error") {
+	if left < 0 || !strings.Contains(out.String(), "something else") || !strings.Contains(out.String(), "an error") ||
+		!strings.Contains(out.String(), "level=WARN msg=connected") {
 		t.Errorf("the log ends:\n%s", out.String()[max(0, len(out.String())-500):])
 	}
 	told()

@@ -18,7 +18,7 @@ import (
 func smallBroker(t *testing.T) config.Serve {
 	t.Helper()
 	cfg := config.Serve{
-		Data: filepath.Join(t.TempDir(), "data"), MQTT: "127.0.0.1:0", HTTP: "127.0.0.1:0",
+		Data: filepath.Join(t.TempDir(), "data"), DrainTimeout: drainTimeout, MQTT: "127.0.0.1:0", HTTP: "127.0.0.1:0",
 		Store: config.StoreSizes{JournalSegments: 4, JournalSegmentBytes: 64 << 10, MemoryBudget: 1 << 20},
 		Limits: config.MQTTLimits{MaxQueued: 10, MaxQueuedBytes: 1 << 20, MaxInflight: 10, ReceiveMaximum: 10, MaxTopicLevels: 10,
 			ConnectTimeout: time.Second, MaxSubscriptions: 10, MaxQoS0Outbox: 1 << 10, MaxTopicBytes: 100, RouteCache: 1 << 10,

@@ -89,7 +89,7 @@ func (s *Serve) bounds() []bound {
 	m, st := &s.Limits, &s.Store
 	return append(s.limitBounds(),
 		count("max-connections", s.MaxConnections, 1, 10_000_000),
-		duration("drain-timeout", s.DrainTimeout, 0, time.Hour),
+		duration("drain-timeout", s.DrainTimeout, 100*time.Millisecond, time.Hour),
 		duration("sys-interval", s.SysInterval, 0, 24*time.Hour),
 		duration("login-delay-max", s.LoginDelayMax, 0, time.Minute),
 		count("mqtt-max-queued", m.MaxQueued, 1, 1_000_000_000),
