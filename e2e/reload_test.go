@@ -82,3 +82,20 @@ func TestAnInvalidConfigurationFileChangesNothingAndIsWarnedOf(t *testing.T) {
 	}
 	Open(t, b.Addr(), Clean(4, "second")).Ping()
 }
+
+func TestAReloadFreesAPublisherThatWaits(t *testing.T) {
+	OnlyEmanet(t)
+	t.Parallel()
+	b, write := configured(t, "mqtt-publish-rate = 1\n")
+	c := Open(t, b.Addr(), Clean(5, "c"))
+	const sent = 1000
+	for i := range uint16(sent) {
+		c.Send(Packet{Type: PUBLISH, Topic: "t", QoS: 1, ID: i + 1})
+	}
+	c.Expect(PUBACK)
+	write("")
+	b.Reload("ok")
+	for range sent - 1 {
+		c.Expect(PUBACK)
+	}
+}

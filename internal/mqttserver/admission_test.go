@@ -186,3 +186,22 @@ func TestARateRefusesWhatComesTooSoonAndTakesNothingForIt(t *testing.T) {
 		t.Error("a sixth of all is let in")
 	}
 }
+
+func TestTenThousandConnectAtOnceWithinTheDefaultRate(t *testing.T) {
+	t.Parallel()
+	s, from := bookkeeper(Options{ConnectRate: 20_000, MaxPending: 10_000})
+	for range 10_000 {
+		s.admission.awaitTurn() // returns at once, else nothing ends this
+		c := from("192.0.2.1", "")
+		s.admission.accepted(c)
+		if !s.admission.enter(c) {
+			t.Fatal("one is refused for its address")
+		}
+		if err := s.admission.mayConnect(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := s.Pending(); n != 10_000 {
+		t.Errorf("%d are pending", n)
+	}
+}

@@ -5,6 +5,9 @@ import "time"
 // publishPace is how fast a client has published lately. It is the reader's.
 type publishPace struct{ messages, bytes bucket }
 
+// paceLook is how soon a waiting reader heeds rates that a reload has changed.
+const paceLook = time.Second
+
 // awaitPace has the reader wait until a PUBLISH of size bytes is within the client's rates. To read later loses
 // nothing, and the client is slowed by its own socket. It is one stream: whatever the client sends after that
 // PUBLISH waits as well, acknowledgements included. What it is owed goes out meanwhile.
@@ -28,7 +31,7 @@ func (c *conn) awaitPace(size int) error {
 				return err
 			}
 		}
-		if err := c.out.sleep(left); err != nil {
+		if err := c.out.sleep(min(left, paceLook)); err != nil {
 			return err
 		}
 		c.alive() // it was not the client's silence
