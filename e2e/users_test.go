@@ -1,15 +1,12 @@
 package e2e
 
 import (
-	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	. "emanet/e2e/harness"
 )
@@ -224,67 +221,5 @@ func TestAFailedLoginIsHeldBackAndOthersFromThereAreLetIn(t *testing.T) {
 		if m[series] != want {
 			t.Errorf("%s is %v, want %v", series, m[series], want)
 		}
-	}
-}
-
-// TestACrowdOfFirstLoginsIsLetIn has many users come at once with passwords that have not been hashed yet. The
-// users differ, so that none profits from another; EMANET_SOAK has as many as the issue asks for.
-func TestACrowdOfFirstLoginsIsLetIn(t *testing.T) {
-	OnlyEmanet(t)
-	users, copies := 50, 6
-	if Soak() {
-		users, copies = 10_000, 1
-	}
-	dir := t.TempDir()
-	file := filepath.Join(dir, "passwords")
-	var text strings.Builder
-	users2 := filepath.Join(dir, "users.toml")
-	for i := range 3 { // a verifier of each of three passwords, under many names
-		MustEmanet(t, fmt.Sprintf("secret%d\n", i), "user", "add", fmt.Sprintf("u%d", i), "--users", users2)
-	}
-	raw, err := os.ReadFile(users2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var verifiers []string
-	for line := range strings.Lines(string(raw)) {
-		if v, ok := strings.CutPrefix(line, "password = "); ok {
-			verifiers = append(verifiers, v)
-		}
-	}
-	for i := range users {
-		fmt.Fprintf(&text, "[users.u%d]\npassword = %s\n", i, verifiers[i%3])
-	}
-	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	b := Start(t, "--users", file, "--mqtt-connect-timeout", "5s")
-	before := RSS(t, b.Pid())
-	began := time.Now()
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	refused := 0
-	for i := range users * copies {
-		all.Go(func() {
-			c, err := TryDial(t, b.Addr(), 5)
-			if err == nil {
-				defer c.Drop()
-				c.Write(as(5, fmt.Sprintf("c%d", i), fmt.Sprintf("u%d", i%users), fmt.Sprintf("secret%d", i%users%3)).Bytes())
-				var p Packet
-				if p, err = c.TryRead(2 * time.Minute); err == nil && p.Code == 0 {
-					return
-				}
-			}
-			mu.Lock()
-			refused++
-			mu.Unlock()
-		})
-	}
-	all.Wait()
-	m := b.Metrics()
-	t.Logf("%d clients of %d users in %v, %.0f of them without hashing, %d KiB of memory each", users*copies, users, time.Since(began),
-		m["emanet_logins_cached_total"], (RSS(t, b.Pid())-before)/1024/int64(users*copies))
-	if refused > 0 {
-		t.Errorf("%d of %d were not let in", refused, users*copies)
 	}
 }

@@ -61,6 +61,7 @@ func (h *hashing) work() {
 		h.mu.Unlock()
 		if !c.given.Load() {
 			c.right <- c.verifier.check(c.password)
+			runtime.Gosched() // whoever became ready on this processor meanwhile goes first
 		}
 	}
 }
