@@ -89,7 +89,8 @@ func decodeUsers(text string) (*usersFile, error) {
 		}
 		return nil, err
 	}
-	for _, key := range meta.Undecoded() {
+	if unknown := meta.Undecoded(); len(unknown) > 0 {
+		key := unknown[0]
 		if !slices.Contains(topKeys, key[0]) {
 			key = key[:1]
 		}

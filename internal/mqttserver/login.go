@@ -100,7 +100,7 @@ func (c *conn) checkWill(want *mqttwire.Connect) error {
 // bring nothing else, for what one member may not read another would have got.
 func (c *conn) maySubscribe(filter string) bool {
 	rights := c.client.Rights()
-	may := false
+	var may bool
 	if _, inner, shared, err := topic.ParseShared(filter); shared && err == nil {
 		may = rights.MayReadAll(inner)
 	} else {
