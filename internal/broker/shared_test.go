@@ -35,6 +35,12 @@ func (c *conn) settle(keys ...uint64) {
 func (f *fixture) idle() {
 	f.Helper()
 	f.settled()
+	f.idleNow()
+}
+
+// idleNow is idle for what waits for no flush.
+func (f *fixture) idleNow() {
+	f.Helper()
 	f.eventually("the groups to rest", func() bool {
 		for _, g := range f.groups.all() {
 			g.pump.mu.Lock()
