@@ -53,14 +53,14 @@ func (g *group) handLive(mb *member, lent []mailbox.Lent) int {
 	if err != nil {
 		return 0
 	}
+	much := false
 	for i := range lent {
-		if c.receiver.Live(lent[i].Message, lent[i].Attr, lent[i].Tag) {
-			mb.paused = g.Now() + livePause
-		}
+		much = c.receiver.Live(lent[i].Message, lent[i].Attr, lent[i].Tag) || much
 	}
 	mb.loans.Settled(b, lent)
 	b.Commit()
-	if mb.paused > 0 {
+	if much {
+		mb.paused = g.Now() + livePause
 		g.broker.due.setEarlier(&g.retryAt, mb.paused)
 	}
 	g.broker.counters.Live.Add(uint64(len(lent)))
@@ -75,8 +75,12 @@ func (g *group) move(mb *member, lent []mailbox.Lent, was []uint8) (done int) {
 	for done < len(lent) {
 		rest := lent[done:]
 		n, size, onDisk := 0, 0, mb.session.durable
-		for n < len(rest) && (n == 0 || size < batchAim) {
-			size += mb.moveSize(&rest[n])
+		for n < len(rest) {
+			next := mb.moveSize(&rest[n])
+			if n > 0 && size+next > batchAim {
+				break
+			}
+			size += next
 			onDisk = onDisk || rest[n].Durable()
 			n++
 		}
@@ -89,8 +93,7 @@ func (g *group) move(mb *member, lent []mailbox.Lent, was []uint8) (done int) {
 			continue
 		}
 		b, err := g.begin(size)
-		if errors.Is(err, store.ErrTooLarge) && n == 1 {
-			g.pump.blocked.Store(false)
+		if errors.Is(err, store.ErrTooLarge) { // one message
 			mb.loans.Settled(nil, rest[:1]) // what is on disk here is never too large to move
 			g.Dropped(g.mailbox, mailbox.ReasonOverflow, 1)
 			done++

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -99,16 +100,26 @@ func (g *group) rest() bool {
 		return false
 	}
 	p.running, p.again = false, false
+	for i := range p.turns { // an idle group holds little
+		if cap(p.turns[i].Lent) > keptLent {
+			p.turns[i].Lent = nil
+		}
+	}
 	return true
 }
+
+// keptLent is the capacity up to which a turn's list is kept between bursts.
+const keptLent = 64
 
 // begin takes the append lock for a batch of the pump's. When the store has no room the pump goes on when it has.
 func (g *group) begin(size int) (*store.Batch, error) {
 	b, err := g.broker.store.Begin(store.Control, size)
-	if err != nil {
-		g.pump.blocked.Store(true) // for good, unless it is only room
-	}
-	if isNoRoom(err) {
+	switch {
+	case err == nil, errors.Is(err, store.ErrTooLarge):
+	case !isNoRoom(err):
+		g.pump.blocked.Store(true) // for good
+	default:
+		g.pump.blocked.Store(true)
 		g.broker.store.NotifyRoom(&store.RoomWaiter{Class: store.Control, Size: max(size, 1), F: func() {
 			g.pump.blocked.Store(false)
 			g.wake()

@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"errors"
+
 	"emanet/internal/mailbox"
 	"emanet/internal/store"
 )
@@ -62,11 +64,19 @@ func (g *group) takeIn() bool {
 // adopt appends some orphans in one batch.
 func (g *group) adopt(orphans []store.Entry) (n int, ok bool) {
 	size := 0
-	for n < len(orphans) && (n == 0 || size < batchAim) {
-		size += store.SizeMessage + orphans[n].Message.EncodedMax() + store.SizeEntry + store.SizeSettle
+	for n < len(orphans) {
+		next := store.SizeMessage + orphans[n].Message.EncodedMax() + store.SizeEntry + store.SizeSettle
+		if n > 0 && size+next > batchAim {
+			break
+		}
+		size += next
 		n++
 	}
 	b, err := g.begin(size)
+	if errors.Is(err, store.ErrTooLarge) { // one message, which was in memory only
+		g.Dropped(g.mailbox, mailbox.ReasonOverflow, 1)
+		return 1, true
+	}
 	if err != nil {
 		return 0, false
 	}
