@@ -48,6 +48,7 @@ func TestAMailboxBehavesAsAListWalkedFromTheFront(t *testing.T) {
 			"evict":   r.stepEvict,
 			"scatter": r.stepScatter,
 			"lend":    r.stepLend,
+			"lend2":   r.stepLend,
 			"leave":   r.stepLeave,
 			"sweep":   r.stepSweep,
 			"purge":   r.stepPurge,
