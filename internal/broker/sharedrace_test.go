@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"emanet/internal/journal"
-	"emanet/internal/mailbox"
 	"emanet/internal/message"
 	"emanet/internal/store"
 )
@@ -174,22 +173,10 @@ func TestMembersComeAndGoWhileMessagesAreHandedOut(t *testing.T) {
 	publishing.Wait()
 	close(stop)
 	visiting.Wait()
-	var all []mailbox.Delivery
 	for i := range 4 { // sessions that are left end: what they hold is the keeper's
 		f.connect(fmt.Sprint("visitor", i), cleanStart, expiry(0)).leave()
 	}
-	f.eventually("the keeper to have the rest", func() bool {
-		f.settled()
-		all = append(all[:0], keeper.take()...)
-		var keys []uint64
-		for _, d := range all {
-			note(string(d.Message.Payload), d.Attr&AttrQoS)
-			keys = append(keys, d.Key)
-		}
-		keeper.settle(keys...)
-		g := f.Gauges()
-		return g.GroupsPending+g.Pending == 0
-	})
+	keeper.keep(note)
 	for i := range publishers {
 		for k := range each {
 			payload := fmt.Sprint(i, "/", k)
@@ -201,4 +188,20 @@ func TestMembersComeAndGoWhileMessagesAreHandedOut(t *testing.T) {
 			}
 		}
 	}
+}
+
+// keep takes and settles all there is.
+func (c *conn) keep(note func(payload string, qos uint8)) {
+	c.f.Helper()
+	c.f.eventually("the keeper to have the rest", func() bool {
+		c.f.settled()
+		var keys []uint64
+		for _, d := range c.take() {
+			note(string(d.Message.Payload), d.Attr&AttrQoS)
+			keys = append(keys, d.Key)
+		}
+		c.settle(keys...)
+		g := c.f.Gauges()
+		return g.GroupsPending+g.Pending == 0
+	})
 }
