@@ -222,8 +222,10 @@ func BenchmarkEncode(b *testing.B) {
 	for name, bench := range map[string]struct {
 		hello hello
 		m     *message.Message
+		tag   string
 	}{
-		"3.1.1": {v311live("s"), m}, "5": {v5live("s"), m}, "5 alias": {v5live("s").with(0x22, uint16(8)), m}, "5 properties": {v5live("s"), &whole},
+		"3.1.1": {v311live("s"), m, ""}, "5": {v5live("s"), m, ""}, "5 alias": {v5live("s").with(0x22, uint16(8)), m, ""},
+		"5 properties": {v5live("s"), &whole, ""}, "5 identifiers": {v5live("s"), m, "\x07\x81\x01"},
 	} {
 		b.Run(name, func(b *testing.B) {
 			r := start(b, withAliasesOut(8))
@@ -232,7 +234,7 @@ func BenchmarkEncode(b *testing.B) {
 			o.pad = pads.Get().(*pad)
 			b.ReportAllocs()
 			for b.Loop() {
-				o.encodeMessage(&outgoing{message: bench.m, attr: 1, packetID: 7}, 0)
+				o.encodeMessage(&outgoing{message: bench.m, attr: 1, tag: bench.tag, packetID: 7}, 0)
 				o.pad.buf, o.pad.gathered = o.pad.buf[:0], 0
 			}
 			o.pad = nil

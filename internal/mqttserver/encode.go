@@ -1,7 +1,6 @@
 package mqttserver
 
 import (
-	"encoding/binary"
 	"net"
 	"sync"
 
@@ -44,7 +43,8 @@ func (o *output) encodeMessage(m *outgoing, now int64) bool {
 			d.Forward = m.message.Properties.Encoded(forward)
 		}
 		if m.tag != "" {
-			d.SubscriptionIDs = identifiers(m.tag)
+			o.pad.identifiers = appendIdentifiers(o.pad.identifiers[:0], m.tag)
+			d.SubscriptionIDs = o.pad.identifiers
 		}
 		if at := m.message.ExpiresAt; at != 0 { // what is left of it ([MQTT-3.3.2-6])
 			d.HasExpiry, d.MessageExpiry = true, uint32(max(1, (at-now+999)/1000))
@@ -110,16 +110,15 @@ func (c *conn) exceeds(d *mqttwire.Delivery) bool {
 	return uint64(mqttwire.DeliverySize(d, c.version)) > uint64(limit)
 }
 
-// identifiers turns an entry's tag into subscription identifiers.
-func identifiers(tag string) mqttwire.SubscriptionIDs {
-	var ids mqttwire.SubscriptionIDs
-	for rest := []byte(tag); len(rest) > 0; {
-		id, n := binary.Uvarint(rest)
-		if n <= 0 {
-			break
+// appendIdentifiers adds the subscription identifiers of an entry's tag, which is uvarints.
+func appendIdentifiers(ids mqttwire.SubscriptionIDs, tag string) mqttwire.SubscriptionIDs {
+	id, shift := uint64(0), 0
+	for i := range len(tag) {
+		id |= uint64(tag[i]&0x7F) << shift
+		if shift += 7; tag[i] < 0x80 {
+			ids = ids.Append(uint32(id))
+			id, shift = 0, 0
 		}
-		ids = ids.Append(uint32(id))
-		rest = rest[n:]
 	}
 	return ids
 }
@@ -133,6 +132,8 @@ type pad struct {
 	tally      tally       // of the packets in them
 	deliveries []mailbox.Delivery
 	retained   []broker.Retained
+
+	identifiers mqttwire.SubscriptionIDs // of the message being encoded
 }
 
 // A pad begins with padBytes; one that grew beyond padBytesMax is left to the collector.

@@ -1,9 +1,13 @@
 package mqttserver
 
 import (
+	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"emanet/internal/mqttwire"
 )
 
 func TestSubackHasACodeForEachFilter(t *testing.T) { // [MQTT-3.8.4-6], [MQTT-3.9.3-1], [MQTT-3.9.3-2], [MQTT311-3.8.4-5], [MQTT311-3.9.3-1], [MQTT311-3.9.3-2]
@@ -124,4 +128,19 @@ func TestSubscriptionIdentifiersOfAllThatMatchAreSent(t *testing.T) { // [MQTT-3
 		t.Fatalf("got %s", got)
 	}
 	sub.nothing()
+}
+
+func TestSubscriptionIdentifiersOfEverySizeAreReadFromTheirTag(t *testing.T) { // [MQTT-3.3.4-3], [MQTT-3.3.4-4]
+	var tag []byte
+	want := []uint32{1, 127, 128, 16_383, 16_384, 2_097_151, 2_097_152, mqttwire.MaxRemainingLength}
+	for _, id := range want {
+		tag = binary.AppendUvarint(tag, uint64(id))
+	}
+	ids := appendIdentifiers(nil, string(tag))
+	if got := slices.Collect(ids.All()); !slices.Equal(got, want) {
+		t.Errorf("got %d, want %d", got, want)
+	}
+	if n := testing.AllocsPerRun(10, func() { ids = appendIdentifiers(ids[:0], string(tag)) }); n > 1 { // the test's own string
+		t.Errorf("%v allocations", n)
+	}
 }
