@@ -176,8 +176,8 @@ func TestTheServersLimitsAreInItsConnack(t *testing.T) {
 	if p, ok := props.Find(SharedSubscriptionAvl); ok && p.Int != 1 {
 		t.Errorf("shared subscriptions are there, and CONNACK denies it: %+v", props)
 	}
-	if p, ok := props.Find(TopicAliasMaximum); ok && p.Int != 0 {
-		t.Errorf("topic aliases are not there yet, and CONNACK offers %d", p.Int)
+	if p, ok := props.Find(TopicAliasMaximum); !ok || p.Int == 0 {
+		t.Errorf("topic aliases are there, and CONNACK does not say so: %+v", props)
 	}
 	if p, ok := props.Find(MaximumQoS); ok {
 		t.Errorf("QoS 2 is there, and CONNACK limits it to %d", p.Int)
