@@ -18,6 +18,8 @@ type admission struct {
 	mu        sync.Mutex
 	pending   fifo.List // of *conn without a CONNECT yet, the oldest first
 	fewer     sync.Cond // told when pending gets shorter, and at the end
+	queued    int       // connections that wait in queue
+	served    int       // those that have had their turn and are not in pending yet
 	over      bool
 	rate      bucket
 	addresses map[netip.Addr]*addressBook
@@ -61,17 +63,26 @@ func (a *admission) now() int64 { return int64(time.Since(a.began)) }
 func (a *admission) awaitTurn() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.awaitTurnLocked()
+}
+
+func (a *admission) awaitTurnLocked() {
 	counted := false
 	for !a.over {
 		opt := a.server.live.Load()
-		if opt.MaxPending <= 0 || a.pending.Len() < opt.MaxPending {
+		if opt.MaxPending <= 0 || a.pending.Len()+a.served < opt.MaxPending {
 			return
 		}
 		if !counted {
 			counted = true
 			a.server.stats.Hits[HitPending].Add(1)
 		}
-		oldest := a.pending.Front().Value.(*conn)
+		front := a.pending.Front()
+		if front == nil { // those that are being served will be in it
+			a.fewer.Wait()
+			continue
+		}
+		oldest := front.Value.(*conn)
 		left := opt.ConnectTimeout/4 - time.Since(oldest.accepted)
 		if left <= 0 {
 			a.spokeLocked(oldest)
@@ -86,6 +97,29 @@ func (a *admission) awaitTurn() {
 		a.fewer.Wait()
 		look.Stop()
 	}
+}
+
+// queue is awaitTurn for those that do not wait in a listener's queue; false: too many do. Whoever has had its turn
+// counts as pending until dequeue: many may be woken at once.
+func (a *admission) queue() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if most := a.server.live.Load().MaxPending; most > 0 && a.queued >= most {
+		a.server.stats.Hits[HitPending].Add(1)
+		return false
+	}
+	a.queued++
+	a.awaitTurnLocked()
+	a.queued--
+	a.served++
+	return true
+}
+
+func (a *admission) dequeue() {
+	a.mu.Lock()
+	a.served--
+	a.fewer.Broadcast()
+	a.mu.Unlock()
 }
 
 // accepted notes a connection that has yet to send its CONNECT.

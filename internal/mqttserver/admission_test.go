@@ -205,3 +205,28 @@ func TestTenThousandConnectAtOnceWithinTheDefaultRate(t *testing.T) {
 		t.Errorf("%d are pending", n)
 	}
 }
+
+func TestConnectionsAcceptedElsewhereWaitInBoundedNumber(t *testing.T) {
+	r := start(t, func(r *rig) { r.opt.MaxPending = 1 })
+	silent, err := net.Dial("tcp", r.ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.eventually("one is pending", func() bool { return r.server.Pending() == 1 })
+	waits, theirs := net.Pipe()
+	go r.server.ServeConn(theirs)
+	r.eventually("one waits", func() bool {
+		r.server.admission.mu.Lock()
+		defer r.server.admission.mu.Unlock()
+		return r.server.admission.queued == 1
+	})
+	refused, theirs := net.Pipe()
+	r.server.ServeConn(theirs)
+	if _, err := refused.Write([]byte{0x10}); err == nil {
+		t.Error("a second one waits")
+	}
+	_ = silent.Close()
+	p := r.peer(waits)
+	p.sendAside(v311("waits").bytes())
+	p.expect(connack311)
+}

@@ -166,10 +166,16 @@ func (s *Server) Serve(l net.Listener) error {
 // StopWaiting has Serve and ServeConn wait for nobody's CONNECT any more: a listener is about to stop.
 func (s *Server) StopWaiting() { s.admission.end() }
 
-// ServeConn takes over a connection that another server has accepted, in its turn.
+// ServeConn takes over a connection that another server has accepted, in its turn. As there is no queue of the
+// kernel's for those that wait, no more of them do than may be pending: the others are closed.
 func (s *Server) ServeConn(nc net.Conn) {
-	s.admission.awaitTurn()
+	if !s.admission.queue() {
+		s.stats.Refused.Add(1)
+		_ = nc.Close() // nothing was said on it yet
+		return
+	}
 	s.serveConn(nc)
+	s.admission.dequeue()
 }
 
 // serveConn starts a connection's reader, unless there are too many.
