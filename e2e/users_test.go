@@ -223,3 +223,60 @@ func TestAFailedLoginIsHeldBackAndOthersFromThereAreLetIn(t *testing.T) {
 		}
 	}
 }
+
+func TestACertificatesNameIsAUserWithRights(t *testing.T) {
+	OnlyEmanet(t)
+	t.Parallel()
+	a := NewAuthority(t)
+	cert, key := a.Issue("server")
+	acl := filepath.Join(t.TempDir(), "acl")
+	if err := os.WriteFile(acl, []byte("topic read open\nuser meter-1\ntopic write out/meter-1\ntopic read in/meter-1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	port, err := FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := Start(t, "--mqtts", "127.0.0.1:"+port, "--tls-cert", cert, "--tls-key", key, "--tls-client-ca", a.File,
+		"--tls-client-auth", "require", "--tls-user", "cn", "--acl", acl)
+	connect := func(name string, c Connect) (*Client, byte) {
+		t.Helper()
+		e := Endpoint{Scheme: "tls", Host: "localhost", Port: port, CA: a.File}
+		e.Cert, e.Key = a.Issue(name)
+		conn, err := e.Connect(t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := On(t, conn, c.Version)
+		client.Write(c.Bytes())
+		return client, client.Expect(CONNACK).Code
+	}
+	c := Persistent(5, "meter")
+	c.User, c.Password = "meter-2", "what CONNECT says is not looked at"
+	meter, code := connect("meter-1", c)
+	if code != 0 {
+		t.Fatalf("a certificate is refused with %#x", code)
+	}
+	if codes := meter.Subscribe(To("in/#", 1), To("in/meter-2", 1)); codes[0] != 1 || codes[1] != 0x87 {
+		t.Errorf("granted %x", codes)
+	}
+	if p := meter.Publish("out/meter-1", "x", 1); p.Code >= 0x80 {
+		t.Errorf("its own topic was refused: %v", p)
+	}
+	if p := meter.Publish("out/meter-2", "x", 1); p.Code != 0x87 {
+		t.Errorf("another's topic was answered by %v", p)
+	}
+	// The session is the certificate's, though no file has its name.
+	if _, code := connect("meter-2", Persistent(5, "meter")); code != 0x85 {
+		t.Errorf("another's session is answered by %#x", code)
+	}
+	refusedWith(t, b.Addr(), Persistent(5, "meter"), 0x85)
+	// Without a certificate there is no name, whatever CONNECT says.
+	plain := Clean(5, "plain")
+	plain.User, plain.Password = "meter-1", "x"
+	refusedWith(t, b.Addr(), plain, 0x86)
+	nobody := Open(t, b.Addr(), Clean(5, "nobody"))
+	if codes := nobody.Subscribe(To("in/#", 1), To("open", 1)); codes[0] != 0x87 || codes[1] != 1 {
+		t.Errorf("nobody was granted %x", codes)
+	}
+}
