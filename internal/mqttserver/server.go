@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -160,6 +161,8 @@ func (s *Server) Serve(l net.Listener) error {
 		}
 		delay = 0
 		s.serveConn(nc)
+		// In a storm whoever is connected comes before the next one: the kernel's queue holds those that wait.
+		runtime.Gosched()
 	}
 }
 
