@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -50,6 +51,49 @@ func TestTheServiceManagerIsTold(t *testing.T) {
 				t.Errorf("the end: %v", err)
 			}
 		})
+	}
+}
+
+// A disk that hangs is a broker that serves nobody: the watchdog hears nothing while a flush does not return, and hears
+// from it again when it has.
+func TestTheWatchdogHearsNothingWhileAFlushHangs(t *testing.T) {
+	t.Parallel()
+	OnlyEmanet(t)
+	name := filepath.Join(t.TempDir(), "notify")
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer manager.Close()
+	binary, err := Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := Prepare(t, t.TempDir())
+	b.RunAs(binary, "env", "NOTIFY_SOCKET="+name, "WATCHDOG_USEC=900000") // a word each 0.3 s
+	b.Restart()
+	hears(t, manager, `STATUS=starting on .*`)
+	hears(t, manager, "READY=1\nSTATUS=serving")
+	sub := Open(t, b.Addr(), Persistent(4, "sub"))
+	sub.Subscribe(To("t", 1))
+	pub := Open(t, b.Addr(), Clean(4, "pub"))
+	pub.Publish("t", "x", 1)
+
+	HangFlushes(t, b, 4*time.Second)
+	pub.Send(Packet{Type: PUBLISH, Topic: "t", Payload: []byte("y"), QoS: 1, ID: 7})
+	var buf [512]byte
+	for deadline := time.Now().Add(3 * Patience); ; {
+		_ = manager.SetReadDeadline(time.Now().Add(1200 * time.Millisecond))
+		if _, err := manager.Read(buf[:]); errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the watchdog is kept quiet while nothing is flushed")
+		}
+	}
+	hears(t, manager, "WATCHDOG=1")
+	if ack := pub.Expect(PUBACK); ack.ID != 7 {
+		t.Errorf("acknowledged: %v", ack)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // Flushes watches the flushes that a broker asks of the kernel, from outside.
@@ -30,6 +31,13 @@ func WatchFlushes(t testing.TB, b *Broker) *Flushes {
 func FailFlushes(t testing.TB, b *Broker) {
 	t.Helper()
 	attach(t, b, "-e", "trace=fdatasync,fsync,sync_file_range", "-e", "inject=fdatasync,fsync:error=EIO", "-o", os.DevNull)
+}
+
+// HangFlushes makes every flush of the running broker take so long from now on, until the end of the test.
+func HangFlushes(t testing.TB, b *Broker, each time.Duration) {
+	t.Helper()
+	inject := "inject=fdatasync,fsync:delay_enter=" + strconv.FormatInt(each.Microseconds(), 10)
+	attach(t, b, "-e", "trace=fdatasync,fsync", "-e", inject, "-o", os.DevNull)
 }
 
 // attach lets strace hold on to the broker until the end of the test.
