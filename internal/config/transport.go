@@ -130,6 +130,9 @@ func (m *FileMode) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// String gives the mode as UnmarshalText reads it.
+func (m FileMode) String() string { return fmt.Sprintf("0%o", uint16(m)) }
+
 // completeTransport checks what listeners need, and refuses what nothing would use.
 func (s *Serve) completeTransport() error {
 	if err := s.completeTLS(); err != nil {
