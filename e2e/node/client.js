@@ -17,6 +17,7 @@ for (const name of ['ca', 'cert', 'key']) {
   if (url.searchParams.has(name)) options[name] = fs.readFileSync(url.searchParams.get(name))
 }
 url.search = ''
+if (url.protocol === 'tls:') url.protocol = 'mqtts:' // with a certificate MQTT.js knows no other name for it
 
 const timer = setTimeout(() => fail('timeout'), 20000)
 
