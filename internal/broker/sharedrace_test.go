@@ -205,3 +205,21 @@ func (c *conn) keep(note func(payload string, qos uint8)) {
 		return g.GroupsPending+g.Pending == 0
 	})
 }
+
+func TestAMessageFromMemoryIsOnDiskBeforeAPersistentMemberIsSentItAtQoS2(t *testing.T) {
+	t.Parallel()
+	f := setup(t, Options{})
+	f.connect("clean", clean, window(1)).subscribe(to("$share/g/a", 2))
+	pub := f.connect("pub", clean)
+	for i := range 3 {
+		pub.send("a", fmt.Sprint(i+1), 2)
+	}
+	f.idle()
+	c := f.connect("persistent")
+	c.subscribe(to("$share/g/a", 2))
+	got, keys, _ := c.takes(2)
+	f.equal("got", got, []string{"2", "3"})
+	f.crash(cut)
+	again, keysAgain, dup := f.connect("persistent").takes(2)
+	f.equal("the same", fmt.Sprint(again, keysAgain, dup), fmt.Sprint(got, keys, []bool{true, true}))
+}
