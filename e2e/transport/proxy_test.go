@@ -5,6 +5,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	. "emanet/e2e/harness"
 )
@@ -36,12 +37,13 @@ func TestBehindAProxyTheClientsAddressCounts(t *testing.T) {
 	bare := open("")
 	bare.Write(Clean(5, "bare").Bytes())
 	bare.ExpectClosed()
+	r.counts(t, "emanet_mqtt_unprepared_total", 1)
+	r.counts(t, "emanet_mqtt_connections", 2) // the others have ended, and their lines are written
 	for _, want := range []string{"remote=192.0.2.1:4711", "remote=192.0.2.2:4711", "PROXY header"} {
 		if log := r.Log(); !strings.Contains(log, want) {
 			t.Errorf("the log does not say %q:\n%s", want, log)
 		}
 	}
-	r.counts(t, "emanet_mqtt_unprepared_total", 1)
 }
 
 func TestWhoIsNoProxyIsNotBelieved(t *testing.T) {
@@ -52,5 +54,27 @@ func TestWhoIsNoProxyIsNotBelieved(t *testing.T) {
 	raw(t, r.Addr(), header+string(Clean(5, "forged").Bytes()))
 	if log := r.Log(); strings.Contains(log, "192.0.2.1:") {
 		t.Errorf("a forged address is in the log:\n%s", log)
+	}
+}
+
+// A reverse proxy in front of the HTTP listener is one as well: what is refused there is the client's doing.
+func TestBehindAProxyAWebSocketHasTheClientsAddress(t *testing.T) {
+	t.Parallel()
+	r := start(t, "--proxy-protocol", "trusted", "--proxy-trusted", "127.0.0.2", "--proxy-listeners", "http")
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP("127.0.0.2")}, Timeout: Patience}
+	conn, err := dialer.Dial("tcp", strings.TrimPrefix(r.URL(""), "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(Patience))
+	if _, err := io.WriteString(conn, header+"GET /mqtt HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 426 ") {
+		t.Errorf("%q, %v", got, err)
+	}
+	if log := r.Log(); !strings.Contains(log, "WebSocket refused\" remote=192.0.2.1:4711") {
+		t.Errorf("the log does not name the client:\n%s", log)
 	}
 }

@@ -191,6 +191,7 @@ func TestWhatComesToTheWrongPortEndsThere(t *testing.T) {
 	raw(t, r.https, mqtt)
 	r.counts(t, "emanet_mqtt_unprepared_total", 3)
 	r.counts(t, "emanet_http_unprepared_total", 2)
+	r.counts(t, "emanet_mqtt_connections", 0) // all lines are written
 	for _, want := range []string{"plain HTTP on a listener over TLS", "plain MQTT on a listener over TLS"} {
 		if log := r.Log(); !strings.Contains(log, want) {
 			t.Errorf("the log does not say %q:\n%s", want, log)

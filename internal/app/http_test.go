@@ -1,11 +1,15 @@
 package app
 
 import (
+	"bufio"
+	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"emanet/internal/config"
 )
@@ -109,5 +113,48 @@ func TestOnlyKnownPathsAndMethodsAreServed(t *testing.T) {
 	}
 	if code, _ := get(t, host, http.MethodPost, "/healthz"); code != http.StatusMethodNotAllowed {
 		t.Errorf("POST /healthz: %d", code)
+	}
+}
+
+func TestMoreHTTPConnectionsThanTheLimitAreClosed(t *testing.T) {
+	t.Parallel()
+	host := testHost(io.Discard)
+	cfg := config.Serve{HTTP: "127.0.0.1:0", MaxConnections: 2}
+	s := newSite(cfg, host, new(core))
+	part := httpPart(cfg, host, "http", s, nil)
+	if err := part.Start(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := part.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	ask := func() (net.Conn, string) {
+		nc, err := net.Dial("tcp", host.listeners[1].(string))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = nc.SetDeadline(time.Now().Add(10 * time.Second))
+		if _, err := io.WriteString(nc, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		line, _ := bufio.NewReader(nc).ReadString('\n')
+		return nc, line
+	}
+	for range 2 {
+		nc, line := ask()
+		defer func() { _ = nc.Close() }()
+		if !strings.HasPrefix(line, "HTTP/1.1 200 ") {
+			t.Errorf("answered with %q", line)
+		}
+	}
+	third, line := ask()
+	defer func() { _ = third.Close() }()
+	if line != "" {
+		t.Errorf("the third is answered with %q", line)
+	}
+	if n := s.refused.Load(); n != 1 {
+		t.Errorf("%d counted", n)
 	}
 }

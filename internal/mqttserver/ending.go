@@ -16,7 +16,7 @@ type ending struct {
 	drain bool // once what was read is answered
 	bad   bool // the client's fault
 	late  bool // which is silence
-	early bool // before there was anything to read CONNECT from
+	early bool // before there was anything to read CONNECT from, and counted by whoever ended it
 	cause string
 }
 

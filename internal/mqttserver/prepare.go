@@ -83,8 +83,10 @@ func (c *conn) prepared(err error) error {
 	if _, ended := c.out.ended(); ended {
 		return errEnd
 	}
+	c.server.stats.Unprepared.Add(1)
 	cause := err.Error()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.server.stats.Hits[HitConnectTimeout].Add(1)
 		cause = "not ready for CONNECT in time"
 	}
 	c.end(ending{bad: true, early: true, cause: cause})

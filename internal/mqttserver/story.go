@@ -78,8 +78,7 @@ func (c *conn) noteConnect(want *mqttwire.Connect, present bool) {
 func (c *conn) noteEnd() {
 	e, _ := c.out.ended()
 	switch {
-	case e.early:
-		c.server.stats.Unprepared.Add(1)
+	case e.early: // which is counted already
 	case e.late:
 		c.server.stats.TimedOut.Add(1)
 	case e.bad:
