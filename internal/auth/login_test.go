@@ -263,3 +263,13 @@ func BenchmarkFirstLogin(b *testing.B) {
 		v.check([]byte("secret"))
 	}
 }
+
+func TestANameThatNothingCanCheckIsRefusedWhereNamesMatter(t *testing.T) {
+	u := open(t, Files{ACL: put(t, t.TempDir(), "acl", "topic a\n"), Anonymous: true})
+	if _, err := u.Login(attempt("bob", "x"), nil); !errors.Is(err, ErrWrong) {
+		t.Errorf("a name was taken for granted: %v", err)
+	}
+	if l, err := u.Login(Attempt{}, nil); err != nil || l.User != "" {
+		t.Errorf("nobody was refused: %v", err)
+	}
+}
