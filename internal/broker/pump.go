@@ -101,10 +101,13 @@ func (g *group) rest() bool {
 	}
 	p.running, p.again = false, false
 	for i := range p.turns { // an idle group holds little
-		if cap(p.turns[i].Lent) > keptLent {
-			p.turns[i].Lent = nil
+		t := &p.turns[i]
+		*t = mailbox.Turn{Lent: t.Lent[:0]}
+		if cap(t.Lent) > keptLent {
+			t.Lent = nil
 		}
 	}
+	clear(p.whose)
 	return true
 }
 

@@ -2,13 +2,15 @@ package broker
 
 import (
 	"errors"
+	"slices"
 
 	"emanet/internal/mailbox"
 	"emanet/internal/store"
 )
 
 // What moved to a member at QoS 2 and was not sent when the member left goes back to the group, behind what waits
-// there: other members are to have it.
+// there: other members are to have it. While nobody else is connected it stays, in order, for the member may come
+// back.
 
 // Orphaned implements mailbox.MemberOwner: the member's session has ended, and its mailbox with it.
 func (mb *member) Orphaned(entries []store.Entry) {
@@ -26,7 +28,9 @@ func (g *group) reclaim(mb *member) {
 		return
 	}
 	g.pump.mu.Lock()
-	g.pump.reclaims = append(g.pump.reclaims, mb)
+	if !slices.Contains(g.pump.reclaims, mb) {
+		g.pump.reclaims = append(g.pump.reclaims, mb)
+	}
 	g.pump.mu.Unlock()
 	g.wake()
 }
@@ -50,15 +54,28 @@ func (g *group) takeIn() bool {
 			return false
 		}
 	}
-	for i, mb := range reclaims {
-		if !g.takeFrom(mb) {
-			p.mu.Lock()
-			p.reclaims = append(reclaims[i:], p.reclaims...)
-			p.mu.Unlock()
-			return false
+	var later []*member
+	ok := true
+	for _, mb := range reclaims {
+		switch {
+		case !ok || !g.hasOther(mb):
+			later = append(later, mb)
+		case !g.takeFrom(mb):
+			ok = false
+			later = append(later, mb)
 		}
 	}
-	return true
+	if len(later) > 0 {
+		p.mu.Lock()
+		p.reclaims = append(later, p.reclaims...)
+		p.mu.Unlock()
+	}
+	return ok
+}
+
+// hasOther tells whether another member is connected, which wakes the pump when it connects.
+func (g *group) hasOther(mb *member) bool {
+	return slices.ContainsFunc(*g.members.Load(), func(o *member) bool { return o != mb && o.session.live.Load() != nil })
 }
 
 // adopt appends some orphans in one batch.

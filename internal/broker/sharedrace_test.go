@@ -223,3 +223,24 @@ func TestAMessageFromMemoryIsOnDiskBeforeAPersistentMemberIsSentItAtQoS2(t *test
 	again, keysAgain, dup := f.connect("persistent").takes(2)
 	f.equal("the same", fmt.Sprint(again, keysAgain, dup), fmt.Sprint(got, keys, []bool{true, true}))
 }
+
+func TestWhatMovedToAMemberStaysInOrderWhileNobodyElseIsThere(t *testing.T) {
+	t.Parallel()
+	f := setup(t, Options{})
+	c := f.members(1, 2, window(3))[0]
+	f.burst(6, 2)
+	c.fail()
+	f.idle()
+	f.equal("with the member", f.mailboxOf("member0").Ready, 3)
+	c = f.connect("member0", window(3))
+	f.equal("in order", strings.Join(c.receive(6), " "), "1 2 3 4 5 6")
+
+	f.burst(6, 2)
+	c.fail()
+	f.idle()
+	other := f.connect("other", window(10))
+	other.subscribe(to("$share/g/a", 2))
+	f.idle()
+	f.equal("the other's", strings.Join(other.receive(6), " "), "4 5 6 1 2 3")
+	f.equal("left with the member", f.mailboxOf("member0").Ready, 0)
+}
