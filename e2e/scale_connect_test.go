@@ -47,7 +47,7 @@ func TestAStormOfConnectionsWithPasswordsRefusesNobodyAndDelaysNobodyElse(t *tes
 		t.Logf("%s: meanwhile: %v; memory grew by %d KiB for each at the highest", name, during, grown/int64(connections)>>10)
 		most := 3*calm.P99 + during.MachineP99
 		if !Soak() {
-			most += 500 * time.Millisecond // the promise needs a machine on which nothing else runs
+			most += 500*time.Millisecond + 2*during.MachineMax // the promise needs a machine on which nothing else runs
 		}
 		if during.P99 > most {
 			t.Errorf("%s: others waited %v, before %v", name, during, calm)
