@@ -20,8 +20,8 @@ type Lone struct {
 }
 
 // NewLone takes over the connection.
-func NewLone(c *net.TCPConn, topic string, payload int) (*Lone, error) {
-	file, err := c.File()
+func NewLone(c net.Conn, topic string, payload int) (*Lone, error) {
+	file, err := socket(c).File()
 	if err != nil {
 		return nil, err
 	}

@@ -28,19 +28,29 @@ func frame(first byte, body []byte) []byte {
 	return append(appendLength([]byte{first}, len(body)), body...)
 }
 
-// Connect is a CONNECT without keep-alive, will and user.
-func Connect(id string, clean bool) []byte {
+// Connect is a CONNECT without keep-alive and will.
+func Connect(id string, clean bool, user, password string) []byte {
 	var flags byte
 	if clean {
-		flags = 2
+		flags |= 2
 	}
-	b := append(appendString(nil, "MQTT"), 4, flags, 0, 0)
-	return frame(0x10, appendString(b, id))
+	if user != "" {
+		flags |= 128 | 64
+	}
+	b := appendString(append(appendString(nil, "MQTT"), 4, flags, 0, 0), id)
+	if user != "" {
+		b = appendString(appendString(b, user), password)
+	}
+	return frame(0x10, b)
 }
 
-// Subscribe subscribes to one filter under packet id 1.
-func Subscribe(filter string, qos byte) []byte {
-	return frame(0x82, append(appendString([]byte{0, 1}, filter), qos))
+// Subscribe subscribes to filters at one QoS under packet id 1.
+func Subscribe(qos byte, filters ...string) []byte {
+	b := []byte{0, 1}
+	for _, filter := range filters {
+		b = append(appendString(b, filter), qos)
+	}
+	return frame(0x82, b)
 }
 
 // Publish is a PUBLISH whose payload has so many bytes; at QoS 1 its packet id is at the returned offset.

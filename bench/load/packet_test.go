@@ -21,7 +21,11 @@ func TestPublishHasItsPacketIDWhereItSays(t *testing.T) {
 
 func TestConnectIsSpeltAsInTheStandard(t *testing.T) {
 	want := []byte{0x10, 13, 0, 4, 'M', 'Q', 'T', 'T', 4, 2, 0, 0, 0, 1, 'x'}
-	if got := Connect("x", true); !bytes.Equal(got, want) {
+	if got := Connect("x", true, "", ""); !bytes.Equal(got, want) {
 		t.Errorf("% x, not % x", got, want)
+	}
+	want = []byte{0x10, 19, 0, 4, 'M', 'Q', 'T', 'T', 4, 0xC0, 0, 0, 0, 1, 'x', 0, 1, 'u', 0, 1, 'p'}
+	if got := Connect("x", false, "u", "p"); !bytes.Equal(got, want) {
+		t.Errorf("with a password % x, not % x", got, want)
 	}
 }

@@ -92,7 +92,7 @@ func (p *Publisher) acks() (int, error) {
 // Blast writes QoS 0 messages as fast as the socket takes them until stop is set, and gives their number.
 func Blast(c net.Conn, topic string, payload int, stop *atomic.Bool) (int64, error) {
 	// A large buffer of the kernel would count as sent what the broker has not seen.
-	if err := c.(*net.TCPConn).SetWriteBuffer(64 << 10); err != nil {
+	if err := socket(c).SetWriteBuffer(64 << 10); err != nil {
 		return 0, err
 	}
 	one, _ := Publish(topic, payload, 0)

@@ -3,6 +3,7 @@
 package peer
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -24,20 +25,33 @@ type Kind struct {
 	Name string
 	// Version is what it says about itself.
 	Version string
-	// command gives the command line for a data folder and ports, after writing what it needs to the folder.
-	command func(dir, mqtt, http string) ([]string, error)
+	// command gives the command line for a broker, after writing what it needs to its folder.
+	command func(*Broker) ([]string, error)
 	// ready says whether it accepts; nil: when a TCP connection is accepted.
 	ready func(http string) bool
+	// path is that of a WebSocket.
+	path string
+}
+
+// Needs is what a scenario asks of a broker beside MQTT over TCP.
+type Needs struct {
+	TLS       bool
+	WebSocket bool
+	// Users is how many users there are; with 0 everybody is let in.
+	Users int
 }
 
 // Broker is a running broker.
 type Broker struct {
-	Kind Kind
-	Addr string // MQTT
-	dir  string
-	http string
-	cmd  *exec.Cmd
-	done chan struct{}
+	Kind  Kind
+	Needs Needs
+	Addr  string // MQTT over TCP
+	dir   string
+	tls   string // MQTT over TLS
+	http  string // of emanet, for readiness and WebSocket; the peer's listener for WebSocket
+	trust *tls.Config
+	cmd   *exec.Cmd
+	done  chan struct{}
 }
 
 // startPatience bounds a start; a stop may have to save a large backlog.
@@ -46,12 +60,36 @@ const (
 	stopPatience  = 120 * time.Second
 )
 
+// Target is MQTT over TCP. Where there are users it is the first of them.
+func (b *Broker) Target() load.Target { return b.TargetOf(0) }
+
+// TargetOf is Target for a user by number.
+func (b *Broker) TargetOf(user int) load.Target {
+	t := load.Target{Addr: b.Addr}
+	if b.Needs.Users > 0 {
+		t.User, t.Password = userName(user), password(user)
+	}
+	return t
+}
+
+// Secure is MQTT over TLS, WebSocket over plain HTTP.
+func (b *Broker) Secure() load.Target    { return load.Target{Addr: b.tls, TLS: b.trust} }
+func (b *Broker) WebSocket() load.Target { return load.Target{Addr: b.http, Path: b.Kind.path} }
+
 // Emanet is our broker, with the bound of a session raised above every scenario.
 func Emanet(binary, version string) Kind {
-	return Kind{Name: "emanet", Version: version,
-		command: func(dir, mqtt, http string) ([]string, error) {
-			return []string{binary, "serve", "--data", filepath.Join(dir, "data"), "--mqtt", mqtt, "--http", http,
-				"--mqtt-max-queued", "50000000"}, nil
+	return Kind{Name: "emanet", Version: version, path: "/mqtt",
+		command: func(b *Broker) ([]string, error) {
+			line := []string{binary, "serve", "--data", filepath.Join(b.dir, "data"), "--mqtt", b.Addr, "--http", b.http,
+				"--mqtt-max-queued", "50000000"}
+			if b.Needs.TLS {
+				line = append(line, "--mqtts", b.tls, "--tls-cert", b.file(certFile), "--tls-key", b.file(keyFile))
+			}
+			if b.Needs.Users > 0 {
+				line = append(line, "--users", b.file("users.toml"))
+				return line, writeUsers(b.file("users.toml"), b.Needs.Users)
+			}
+			return line, nil
 		},
 		ready: func(addr string) bool {
 			client := http.Client{Timeout: time.Second}
@@ -68,38 +106,60 @@ func Emanet(binary, version string) Kind {
 
 // Mosquitto is the peer, persistent and without bounds. It acknowledges before anything is on disk.
 func Mosquitto(version string) Kind {
-	return Kind{Name: "mosquitto", Version: version,
-		command: func(dir, mqtt, _ string) ([]string, error) {
-			_, port, err := net.SplitHostPort(mqtt)
-			if err != nil {
-				return nil, err
-			}
-			data := filepath.Join(dir, "data")
+	return Kind{Name: "mosquitto", Version: version, path: "/",
+		command: func(b *Broker) ([]string, error) {
+			data := b.file("data")
 			if err := os.MkdirAll(data, 0o777); err != nil {
 				return nil, err
 			}
-			conf := filepath.Join(dir, "mosquitto.conf")
-			text := "listener " + port + " 127.0.0.1\nallow_anonymous true\npersistence true\npersistence_location " + data +
-				"/\nmax_queued_messages 0\nmax_inflight_messages 0\nlog_type error\nlog_type warning\n"
+			text := "persistence true\npersistence_location " + data + "/\nmax_queued_messages 0\nmax_inflight_messages 0\n" +
+				"log_type error\nlog_type warning\n"
 			if os.Getuid() == 0 {
 				text += "user root\n"
 			}
+			if b.Needs.Users == 0 {
+				text += "allow_anonymous true\n"
+			} else {
+				text += "allow_anonymous false\npassword_file " + b.file("passwords") + "\n"
+				if err := writePasswords(b.file("passwords"), b.Needs.Users); err != nil {
+					return nil, err
+				}
+			}
+			text += listener(b.Addr, "")
+			if b.Needs.TLS {
+				text += listener(b.tls, "certfile "+b.file(certFile)+"\nkeyfile "+b.file(keyFile)+"\n")
+			}
+			if b.Needs.WebSocket {
+				text += listener(b.http, "protocol websockets\n")
+			}
+			conf := b.file("mosquitto.conf")
 			return []string{"mosquitto", "-c", conf}, os.WriteFile(conf, []byte(text), 0o644)
 		}}
 }
 
+func listener(addr, more string) string {
+	host, port, _ := net.SplitHostPort(addr)
+	return "listener " + port + " " + host + "\n" + more
+}
+
+func (b *Broker) file(name string) string { return filepath.Join(b.dir, name) }
+
 // Start runs a broker with an empty data folder below parent and waits until it accepts.
-func Start(kind Kind, parent string) (*Broker, error) {
+func Start(kind Kind, needs Needs, parent string) (*Broker, error) {
 	dir, err := os.MkdirTemp(parent, kind.Name+"-")
 	if err != nil {
 		return nil, err
 	}
-	b := &Broker{Kind: kind, dir: dir}
-	if b.Addr, err = freePort(); err != nil {
-		return nil, err
+	b := &Broker{Kind: kind, Needs: needs, dir: dir}
+	for _, addr := range []*string{&b.Addr, &b.tls, &b.http} {
+		if *addr, err = freePort(); err != nil {
+			return nil, err
+		}
 	}
-	if b.http, err = freePort(); err != nil {
-		return nil, err
+	if needs.TLS {
+		if b.trust, err = writeCertificate(b.file(certFile), b.file(keyFile)); err != nil {
+			return nil, err
+		}
 	}
 	if err := b.Exec(); err != nil {
 		return nil, err
@@ -109,7 +169,7 @@ func Start(kind Kind, parent string) (*Broker, error) {
 
 // Exec starts the process, again after Kill, and does not wait.
 func (b *Broker) Exec() error {
-	line, err := b.Kind.command(b.dir, b.Addr, b.http)
+	line, err := b.Kind.command(b)
 	if err != nil {
 		return err
 	}
@@ -162,7 +222,7 @@ func (b *Broker) waitReady() error {
 // FirstAccepted connects as often as it takes and returns when a CONNECT has been accepted.
 func (b *Broker) FirstAccepted() error {
 	for deadline := time.Now().Add(stopPatience); time.Now().Before(deadline); {
-		c, err := load.Dial(b.Addr, "first", true)
+		c, err := b.Target().Dial("first", true)
 		if err == nil {
 			return c.Close()
 		}

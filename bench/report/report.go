@@ -23,8 +23,8 @@ func Head(w io.Writer, kinds []peer.Kind, s scenario.Settings) {
 		fmt.Fprintf(w, "%s: %s. ", k.Name, k.Version)
 	}
 	fmt.Fprintf(w, "Payload %d bytes. Median of runs in turns; each run has a broker with an empty data folder.\n", scenario.PayloadSize)
-	fmt.Fprintf(w, "Burst %d messages, backlog %d messages, %d idle connections, timed runs %d s, sustained %d s.\n",
-		s.Burst, s.Backlog, s.Idle, s.Seconds, s.SustainedSeconds)
+	fmt.Fprintf(w, "Burst %d messages, backlog %d messages, %d idle connections, %d logins, %d subscriptions, timed runs %d s, sustained %d s.\n",
+		s.Burst, s.Backlog, s.Idle, s.Logins, s.Subscriptions, s.Seconds, s.SustainedSeconds)
 }
 
 // Table prints one scenario: a row for each metric, a column for each broker, and the ratio of the first broker

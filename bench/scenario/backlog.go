@@ -32,10 +32,10 @@ const mib = 1 << 20
 
 func runBacklog(b *peer.Broker, s Settings) (Figures, error) {
 	const session, topic = "offline", "backlog/t"
-	if err := load.Offline(b.Addr, session, "backlog/#"); err != nil {
+	if err := b.Target().Offline(session, "backlog/#"); err != nil {
 		return nil, err
 	}
-	queued, err := publishQoS1(b, topic, 16, s.Backlog, 10*time.Minute)
+	queued, err := publishQoS1(b, b.Target(), topic, 16, s.Backlog, 10*time.Minute)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func runBacklog(b *peer.Broker, s Settings) (Figures, error) {
 
 // drain takes all that is left of the backlog and adds what that tells.
 func drain(b *peer.Broker, session string, want int, figures Figures) error {
-	c, err := load.Dial(b.Addr, session, false)
+	c, err := b.Target().Dial(session, false)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ var fanIn = Scenario{
 	About:   "QoS 0, 50 publishers to 1 subscriber, as fast as the sockets take it, for -seconds",
 	Metrics: fanMetrics,
 	Rounds:  3,
-	Run:     func(b *peer.Broker, s Settings) (Figures, error) { return fan(b, s, 50, 1) },
+	Run:     func(b *peer.Broker, s Settings) (Figures, error) { return fan(b, b.Target(), s, 50, 1) },
 }
 
 var fanOut = Scenario{
@@ -32,15 +32,15 @@ var fanOut = Scenario{
 	About:   "QoS 0, 1 publisher to 50 subscribers, as fast as the socket takes it, for -seconds",
 	Metrics: fanMetrics,
 	Rounds:  3,
-	Run:     func(b *peer.Broker, s Settings) (Figures, error) { return fan(b, s, 1, 50) },
+	Run:     func(b *peer.Broker, s Settings) (Figures, error) { return fan(b, b.Target(), s, 1, 50) },
 }
 
 // fan publishes for some seconds, then waits until nothing more arrives. The rate out counts all deliveries over
 // the time until the last one.
-func fan(b *peer.Broker, s Settings, publishers, subscribers int) (Figures, error) {
+func fan(b *peer.Broker, at load.Target, s Settings, publishers, subscribers int) (Figures, error) {
 	const topic = "fan/t"
 	var received, sent atomic.Int64
-	counted, closeSubscribers, err := fleet(b.Addr, "subscriber", subscribers, true, func(_ int, c conn) error {
+	counted, closeSubscribers, err := fleet(at, "subscriber", subscribers, true, func(_ int, c conn) error {
 		if err := load.SubscribeOn(c, topic, 0); err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func fan(b *peer.Broker, s Settings, publishers, subscribers int) (Figures, erro
 	var stop atomic.Bool
 	received.Store(0)
 	began := time.Now()
-	wait, closePublishers, err := fleet(b.Addr, "publisher", publishers, true, func(_ int, c conn) error {
+	wait, closePublishers, err := fleet(at, "publisher", publishers, true, func(_ int, c conn) error {
 		n, err := load.Blast(c, topic, PayloadSize, &stop)
 		sent.Add(n)
 		return err

@@ -41,7 +41,7 @@ func runIdle(b *peer.Broker, s Settings) (Figures, error) {
 	for d := range dialers {
 		group.Go(func() {
 			for i := d; i < len(conns); i += dialers {
-				c, err := load.Dial(b.Addr, fmt.Sprintf("idle-%d", i), true)
+				c, err := b.Target().Dial(fmt.Sprintf("idle-%d", i), true)
 				if err == nil {
 					conns[i] = c
 					err = load.SubscribeOn(c, fmt.Sprintf("idle/%d", i), 0)

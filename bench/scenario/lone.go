@@ -34,10 +34,10 @@ const (
 )
 
 func runLone(b *peer.Broker, s Settings) (Figures, error) {
-	if err := load.Offline(b.Addr, "offline", "lone/#"); err != nil {
+	if err := b.Target().Offline("offline", "lone/#"); err != nil {
 		return nil, err
 	}
-	c, err := load.Dial(b.Addr, "publisher", true)
+	c, err := b.Target().Dial("publisher", true)
 	if err != nil {
 		return nil, err
 	}

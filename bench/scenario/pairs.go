@@ -19,15 +19,15 @@ var pairs = Scenario{
 		{Name: "delivered of what was acknowledged", Unit: "%"},
 	},
 	Rounds: 3,
-	Run:    runPairs,
+	Run:    func(b *peer.Broker, s Settings) (Figures, error) { return runPairs(b, b.Target(), s) },
 }
 
 const pairCount = 16
 
-func runPairs(b *peer.Broker, s Settings) (Figures, error) {
+func runPairs(b *peer.Broker, at load.Target, s Settings) (Figures, error) {
 	var received, acked atomic.Int64
 	var ready atomic.Int32
-	consumed, closeSubscribers, err := fleet(b.Addr, "subscriber", pairCount, false, func(i int, c conn) error {
+	consumed, closeSubscribers, err := fleet(at, "subscriber", pairCount, false, func(i int, c conn) error {
 		if err := load.SubscribeOn(c, fmt.Sprintf("pair/%d", i), 1); err != nil {
 			return err
 		}
@@ -38,10 +38,8 @@ func runPairs(b *peer.Broker, s Settings) (Figures, error) {
 		return nil, err
 	}
 	defer closeSubscribers()
-	for limit := time.Now().Add(load.Patience); ready.Load() < pairCount; time.Sleep(time.Millisecond) {
-		if time.Now().After(limit) {
-			return nil, fmt.Errorf("%d of %d subscribers are ready", ready.Load(), pairCount)
-		}
+	if err := awaitReady(&ready, pairCount); err != nil {
+		return nil, err
 	}
 	cpu, err := b.CPU()
 	if err != nil {
@@ -49,7 +47,7 @@ func runPairs(b *peer.Broker, s Settings) (Figures, error) {
 	}
 	var stop atomic.Bool
 	began := time.Now()
-	wait, closePublishers, err := fleet(b.Addr, "publisher", pairCount, true, func(i int, c conn) error {
+	wait, closePublishers, err := fleet(at, "publisher", pairCount, true, func(i int, c conn) error {
 		return load.NewPublisher(c, fmt.Sprintf("pair/%d", i), PayloadSize, inFlight).Run(1<<40, &stop, &acked)
 	})
 	if err != nil {
@@ -76,4 +74,14 @@ func runPairs(b *peer.Broker, s Settings) (Figures, error) {
 		"broker CPU":                         float64((after - cpu).Microseconds()) / max(n, 1),
 		"delivered of what was acknowledged": 100 * n / float64(max(acked.Load(), 1)),
 	}, nil
+}
+
+// awaitReady returns when so many subscribers have said that they are ready.
+func awaitReady(ready *atomic.Int32, count int32) error {
+	for limit := time.Now().Add(load.Patience); ready.Load() < count; time.Sleep(time.Millisecond) {
+		if time.Now().After(limit) {
+			return fmt.Errorf("%d of %d subscribers are ready", ready.Load(), count)
+		}
+	}
+	return nil
 }

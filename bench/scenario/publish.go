@@ -20,7 +20,7 @@ var burst = Scenario{
 	},
 	Rounds: 3,
 	Run: func(b *peer.Broker, s Settings) (Figures, error) {
-		return publishToOffline(b, s.Burst, load.Patience)
+		return publishToOffline(b, b.Target(), s.Burst, load.Patience)
 	},
 }
 
@@ -33,15 +33,15 @@ var sustained = Scenario{
 	},
 	Rounds: 1,
 	Run: func(b *peer.Broker, s Settings) (Figures, error) {
-		return publishToOffline(b, math.MaxInt32, time.Duration(s.SustainedSeconds)*time.Second)
+		return publishToOffline(b, b.Target(), math.MaxInt32, time.Duration(s.SustainedSeconds)*time.Second)
 	},
 }
 
-func publishToOffline(b *peer.Broker, total int, limit time.Duration) (Figures, error) {
-	if err := load.Offline(b.Addr, "offline", "burst/#"); err != nil {
+func publishToOffline(b *peer.Broker, at load.Target, total int, limit time.Duration) (Figures, error) {
+	if err := at.Offline("offline", "burst/#"); err != nil {
 		return nil, err
 	}
-	o, err := publishQoS1(b, "burst/t", publishers, total, limit)
+	o, err := publishQoS1(b, at, "burst/t", publishers, total, limit)
 	if err != nil {
 		return nil, err
 	}

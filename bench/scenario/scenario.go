@@ -29,6 +29,8 @@ type Scenario struct {
 	Name    string
 	About   string
 	Metrics []Metric
+	// Needs is what the broker is started with beside MQTT over TCP.
+	Needs peer.Needs
 	// Rounds is how often it runs against each broker, in turns; the median counts.
 	Rounds int
 	Run    func(*peer.Broker, Settings) (Figures, error)
@@ -44,18 +46,24 @@ type Settings struct {
 	Dir string
 	// Seconds is how long the timed scenarios run, SustainedSeconds the sustained one.
 	Seconds, SustainedSeconds int
-	// Burst, Backlog and Idle are counts of messages, messages and connections.
-	Burst, Backlog, Idle int
+	// Burst, Backlog and Idle are counts of messages, messages and connections; Logins of connections with passwords.
+	Burst, Backlog, Idle, Logins int
+	// Subscriptions are those that are there and match nothing.
+	Subscriptions int
 }
 
 // PayloadSize is the size of every message's payload.
 const PayloadSize = 100
 
 // All lists the scenarios in the order of the report.
-var All = []Scenario{lone, burst, sustained, fanIn, fanOut, pairs, idle, backlog}
+var All = slices.Concat(
+	[]Scenario{lone, burst, sustained, fanIn, fanOut, pairs, idle, backlog},
+	overTLS, overWebSocket,
+	[]Scenario{shared, logins, subscriptions},
+)
 
 // fleet runs one function on each of several connections at once.
-func fleet(addr, name string, count int, clean bool, run func(i int, c conn) error) (wait func() error, closeAll func(), err error) {
+func fleet(at load.Target, name string, count int, clean bool, run func(i int, c conn) error) (wait func() error, closeAll func(), err error) {
 	var conns []conn
 	closeAll = func() {
 		for _, c := range conns {
@@ -63,7 +71,7 @@ func fleet(addr, name string, count int, clean bool, run func(i int, c conn) err
 		}
 	}
 	for i := range count {
-		c, err := load.Dial(addr, fmt.Sprintf("%s-%d", name, i), clean)
+		c, err := at.Dial(fmt.Sprintf("%s-%d", name, i), clean)
 		if err != nil {
 			closeAll()
 			return nil, nil, err
@@ -83,7 +91,7 @@ func fleet(addr, name string, count int, clean bool, run func(i int, c conn) err
 
 // publishQoS1 lets publishers with 100 messages in flight each publish until the total is reached or the time is
 // over, and gives messages acknowledged, time taken and the broker's CPU time.
-func publishQoS1(b *peer.Broker, topic string, publishers, total int, limit time.Duration) (outcome, error) {
+func publishQoS1(b *peer.Broker, at load.Target, topic string, publishers, total int, limit time.Duration) (outcome, error) {
 	var stop atomic.Bool
 	var acked atomic.Int64
 	cpu, err := b.CPU()
@@ -91,7 +99,7 @@ func publishQoS1(b *peer.Broker, topic string, publishers, total int, limit time
 		return outcome{}, err
 	}
 	began := time.Now()
-	wait, closeAll, err := fleet(b.Addr, "publisher", publishers, true, func(i int, c conn) error {
+	wait, closeAll, err := fleet(at, "publisher", publishers, true, func(i int, c conn) error {
 		quota := total / publishers
 		if i < total%publishers {
 			quota++

@@ -35,6 +35,8 @@ func main() {
 	flag.IntVar(&o.Burst, "burst", 500_000, "messages of the burst")
 	flag.IntVar(&o.Backlog, "backlog", 5_000_000, "messages of the backlog")
 	flag.IntVar(&o.Idle, "idle", 10_000, "idle connections")
+	flag.IntVar(&o.Logins, "logins", 5000, "connections with passwords, at most 5000")
+	flag.IntVar(&o.Subscriptions, "subscriptions", 1_000_000, "subscriptions that match nothing")
 	flag.Parse()
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -99,7 +101,7 @@ func measure(sc scenario.Scenario, kinds []peer.Kind, o options) ([]scenario.Fig
 }
 
 func once(sc scenario.Scenario, kind peer.Kind, s scenario.Settings) (figures scenario.Figures, err error) {
-	b, err := peer.Start(kind, s.Dir)
+	b, err := peer.Start(kind, sc.Needs, s.Dir)
 	if b != nil {
 		defer func() { err = errors.Join(err, b.Remove()) }()
 	}
