@@ -60,7 +60,7 @@ fuzz: ## every fuzz target for FUZZ_TIME (60s) each
 	scripts/fuzz $(FUZZ_TIME)
 
 .PHONY: bench-mqtt
-bench-mqtt: tools ## MQTT beside Mosquitto and beside the bare disk (about 12 minutes)
+bench-mqtt: tools ## MQTT beside Mosquitto and beside the bare disk (about 20 minutes)
 	cd bench && go run ./cmd/bench
 
 .PHONY: bench-journal

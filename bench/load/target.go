@@ -53,6 +53,9 @@ func (t Target) open() (net.Conn, error) {
 	return c, nil
 }
 
+// Cut ends the TCP connection under TLS and WebSocket without a word of either, so that the broker does not end it first.
+func Cut(c net.Conn) error { return socket(c).Close() }
+
 // socket is the TCP connection under TLS and WebSocket.
 func socket(c net.Conn) *net.TCPConn {
 	for {

@@ -130,7 +130,8 @@ func Mosquitto(version string) Kind {
 				text += listener(b.tls, "certfile "+b.file(certFile)+"\nkeyfile "+b.file(keyFile)+"\n")
 			}
 			if b.Needs.WebSocket {
-				text += listener(b.http, "protocol websockets\n")
+				_, port, _ := net.SplitHostPort(b.http)
+				text += "listener " + port + " lo\nprotocol websockets\n" // here an address would mean every interface
 			}
 			conf := b.file("mosquitto.conf")
 			return []string{"mosquitto", "-c", conf}, os.WriteFile(conf, []byte(text), 0o644)
@@ -212,11 +213,30 @@ func (b *Broker) waitReady() error {
 			if b.Kind.ready(b.http) {
 				return nil
 			}
-		} else if c, err := net.Dial("tcp", b.Addr); err == nil {
-			return c.Close()
+		} else if b.acceptsAll() {
+			return nil
 		}
 	}
 	return fmt.Errorf("%s is not ready after %v:\n%s", b.Kind.Name, startPatience, b.Log())
+}
+
+// acceptsAll tries every listener that the scenario needs.
+func (b *Broker) acceptsAll() bool {
+	addrs := []string{b.Addr}
+	if b.Needs.TLS {
+		addrs = append(addrs, b.tls)
+	}
+	if b.Needs.WebSocket {
+		addrs = append(addrs, b.http)
+	}
+	for _, addr := range addrs {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			return false
+		}
+		c.Close()
+	}
+	return true
 }
 
 // FirstAccepted connects as often as it takes and returns when a CONNECT has been accepted.

@@ -85,7 +85,7 @@ func drain(b *peer.Broker, session string, want int, figures Figures) error {
 	go func() { done <- load.Consume(c, &received) }()
 	var last time.Time
 	for limit := began.Add(10 * time.Minute); time.Now().Before(limit); {
-		if last = drained(&received, time.Second); received.Load() >= int64(want) || time.Since(last) > time.Second {
+		if last = drained(&received); received.Load() >= int64(want) || time.Since(last) > time.Second {
 			break
 		}
 	}

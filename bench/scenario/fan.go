@@ -79,7 +79,7 @@ func fan(b *peer.Broker, at load.Target, s Settings, publishers, subscribers int
 		return nil, err
 	}
 	published := time.Since(began)
-	until := drained(&received, time.Second)
+	until := drained(&received)
 	after, err := b.CPU()
 	if err != nil {
 		return nil, err

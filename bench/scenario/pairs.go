@@ -59,7 +59,7 @@ func runPairs(b *peer.Broker, at load.Target, s Settings) (Figures, error) {
 	if err := wait(); err != nil {
 		return nil, err
 	}
-	until := drained(&received, time.Second)
+	until := drained(&received)
 	after, err := b.CPU()
 	if err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ var burst = Scenario{
 	},
 	Rounds: 3,
 	Run: func(b *peer.Broker, s Settings) (Figures, error) {
-		return publishToOffline(b, b.Target(), s.Burst, load.Patience)
+		return publishToOffline(b, b.Target(), "burst", s.Burst, load.Patience)
 	},
 }
 
@@ -33,15 +33,16 @@ var sustained = Scenario{
 	},
 	Rounds: 1,
 	Run: func(b *peer.Broker, s Settings) (Figures, error) {
-		return publishToOffline(b, b.Target(), math.MaxInt32, time.Duration(s.SustainedSeconds)*time.Second)
+		return publishToOffline(b, b.Target(), "burst", math.MaxInt32, time.Duration(s.SustainedSeconds)*time.Second)
 	},
 }
 
-func publishToOffline(b *peer.Broker, at load.Target, total int, limit time.Duration) (Figures, error) {
-	if err := at.Offline("offline", "burst/#"); err != nil {
+// publishToOffline is for names not used before: the session is new, and nobody else has what is published.
+func publishToOffline(b *peer.Broker, at load.Target, name string, total int, limit time.Duration) (Figures, error) {
+	if err := at.Offline(name, name+"/#"); err != nil {
 		return nil, err
 	}
-	o, err := publishQoS1(b, at, "burst/t", publishers, total, limit)
+	o, err := publishQoS1(b, at, name+"/t", publishers, total, limit)
 	if err != nil {
 		return nil, err
 	}

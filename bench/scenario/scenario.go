@@ -67,7 +67,7 @@ func fleet(at load.Target, name string, count int, clean bool, run func(i int, c
 	var conns []conn
 	closeAll = func() {
 		for _, c := range conns {
-			c.Close()
+			_ = load.Cut(c)
 		}
 	}
 	for i := range count {
@@ -135,15 +135,15 @@ func (o outcome) perMessage() float64 {
 	return float64(o.cpu.Microseconds()) / float64(max(o.messages, 1))
 }
 
-// drained returns when the counter has not changed for the given time, at most after load.Patience, with the
+// drained returns when the counter has not changed for a second, at most after load.Patience, with the
 // moment of its last change.
-func drained(counter *atomic.Int64, quiet time.Duration) (last time.Time) {
+func drained(counter *atomic.Int64) (last time.Time) {
 	seen := counter.Load()
 	last = time.Now()
 	for limit := time.Now().Add(load.Patience); time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
 		if now := counter.Load(); now != seen {
 			seen, last = now, time.Now()
-		} else if time.Since(last) > quiet {
+		} else if time.Since(last) > time.Second {
 			break
 		}
 	}

@@ -87,7 +87,7 @@ func oneToMany(b *peer.Broker, name, filter string, subscribers int32, length ti
 	if err := wait(); err != nil {
 		return flow{}, err
 	}
-	until := drained(&received, time.Second)
+	until := drained(&received)
 	closeSubscribers()
 	if err := consumed(); err != nil {
 		return flow{}, err

@@ -23,7 +23,7 @@ func over(suffix, how string, needs peer.Needs, at func(*peer.Broker) load.Targe
 	}
 	return []Scenario{
 		variant(burst, func(b *peer.Broker, at load.Target, s Settings) (Figures, error) {
-			return publishToOffline(b, at, s.Burst, load.Patience)
+			return publishToOffline(b, at, "burst", s.Burst, load.Patience)
 		}),
 		variant(fanOut, func(b *peer.Broker, at load.Target, s Settings) (Figures, error) { return fan(b, at, s, 1, 50) }),
 		variant(pairs, runPairs),

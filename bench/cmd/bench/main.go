@@ -108,8 +108,14 @@ func once(sc scenario.Scenario, kind peer.Kind, s scenario.Settings) (figures sc
 	if err != nil {
 		return nil, err
 	}
-	return sc.Run(b, s)
+	figures, err = sc.Run(b, s)
+	if err != nil {
+		err = fmt.Errorf("%w; the broker's log ends:\n%s", err, tail(b.Log()))
+	}
+	return figures, err
 }
+
+func tail(log string) string { return log[max(0, len(log)-3000):] }
 
 func choose(names string) ([]scenario.Scenario, error) {
 	if names == "" {
