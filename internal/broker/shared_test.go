@@ -54,6 +54,19 @@ func (f *fixture) idleNow() {
 	})
 }
 
+// awaitGroups waits until so many groups are on disk, or in memory.
+func (f *fixture) awaitGroups(n int) {
+	f.Helper()
+	f.eventually("groups to go", func() bool {
+		b, err := f.control(0)
+		if err != nil {
+			f.Fatal(err)
+		}
+		defer b.Abort()
+		return len(f.groups.byKey) == n
+	})
+}
+
 func (f *fixture) members(n int, qos uint8, edit ...func(*Connect)) (all []*conn) {
 	for i := range n {
 		c := f.connect(fmt.Sprint("member", i), edit...)
@@ -431,14 +444,7 @@ func TestAGroupEndsWithItsLastMember(t *testing.T) {
 	f.equal("still there", f.Gauges().GroupsPending, 3)
 	f.connect("member1", cleanStart).subscribe(to("$share/h/a", 1))
 	f.equal("dropped", f.Counters().Dropped[2].Load(), 3)
-	f.eventually("the record to go", func() bool {
-		b, err := f.control(0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer b.Abort()
-		return len(f.groups.byKey) == 1
-	})
+	f.awaitGroups(1)
 	f.settled()
 	f.crash(cut)
 	f.equal("groups", f.Gauges().Groups, 1)
@@ -461,7 +467,7 @@ func TestAGroupThatACrashFindsWithoutMembersIsRemovedAtTheStart(t *testing.T) {
 	go f.due.loop()
 	f.crash(cut)
 	f.equal("groups", f.Gauges().Groups, 0)
-	f.eventually("the mailbox to go", func() bool { return len(f.groups.byKey) == 0 })
+	f.awaitGroups(0)
 	f.settled()
 	f.crash(cut)
 	f.equal("found", f.Found().Messages, 0)
