@@ -60,14 +60,19 @@ func (c *conn) handshake() error {
 	return c.setReadDeadline(deadline)
 }
 
+// connectMax bounds a CONNECT in bytes, where MaxPacket does not: it is held for whoever comes, before it is known who
+// that is. The longest will has room, and beside it more than client ids and passwords take.
+const connectMax = 128 << 10
+
 // readConnect waits for the first packet; it must be CONNECT and come in time ([MQTT-3.1.0-1]).
 func (c *conn) readConnect() (mqttwire.Frame, int, error) {
+	most := min(c.server.opt.MaxPacket, connectMax)
 	for {
-		f, n, err := mqttwire.Next(c.in.bytes(), 0, c.server.opt.MaxPacket)
+		f, n, err := mqttwire.Next(c.in.bytes(), 0, most)
 		if err != nil || n > 0 {
 			return f, n, err
 		}
-		need, err := mqttwire.Size(c.in.bytes(), 0, c.server.opt.MaxPacket)
+		need, err := mqttwire.Size(c.in.bytes(), 0, most)
 		if err != nil {
 			return f, 0, err
 		}

@@ -2,6 +2,7 @@ package mqttserver
 
 import (
 	"bytes"
+	"encoding/binary"
 	"slices"
 	"strings"
 	"testing"
@@ -64,6 +65,7 @@ func TestAConnectThatIsNotAcceptedGetsTheCodeOfItsVersion(t *testing.T) {
 		{"CONNACK", connack311, nil},
 		{"garbage", []byte("GET / HTTP/1.1\r\n\r\n"), nil},
 		{"a CONNECT above the maximum packet size", []byte{0x10, 0xFF, 0xFF, 0xFF, 0x7F}, nil},
+		{"a CONNECT that is too large to be held", cat(0x10, binary.AppendUvarint(nil, connectMax)), nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := r.stats().Malformed.Load()

@@ -24,6 +24,7 @@ type frames struct {
 	mask    [4]byte
 	masked  int // so much of it is decoded
 	message bool
+	barren  int   // frames without a byte for the reader, since one had some or there was a wait
 	err     error // how reading ended
 
 	mu       sync.Mutex
@@ -52,6 +53,7 @@ func (c *Conn) readFrames(p []byte) (n int, err error) {
 	if f.err != nil {
 		return 0, f.err
 	}
+	f.barren = 0
 	if f.rest != nil {
 		f.raw = buffers.Get().(*[bufferSize]byte)
 		f.from, f.to = 0, copy(f.raw[:], f.rest)
@@ -110,8 +112,15 @@ func (f *frames) drop() {
 // headMax is the longest that must be there whole: the head of a frame with the payload of a control frame.
 const headMax = ws.MaxHeaderSize + ws.MaxControlFramePayloadSize
 
+// barrenMax bounds the frames of one read that give it nothing: empty ones and control frames. As long as they keep
+// coming it neither returns nor waits, and only a wait ends by a deadline.
+const barrenMax = 1 << 16
+
 // fill reads more behind what is there.
 func (f *frames) fill(c *Conn) error {
+	if !c.socket.asked { // it may wait
+		f.barren = 0
+	}
 	if f.raw == nil {
 		f.raw = buffers.Get().(*[bufferSize]byte)
 	}
@@ -156,6 +165,7 @@ func (f *frames) payload(c *Conn, p []byte) (int, error) {
 	ws.Cipher(p[:n], f.mask, f.masked)
 	f.masked += n
 	f.left -= int64(n)
+	f.barren = 0
 	return n, nil
 }
 
@@ -166,6 +176,9 @@ func (f *frames) head(c *Conn) error {
 		if size > 0 {
 			if err := f.check(&h); err != nil {
 				return err
+			}
+			if f.barren++; f.barren > barrenMax {
+				return frameError(ws.StatusPolicyViolation, "too many frames without data")
 			}
 			if !h.OpCode.IsControl() {
 				f.from += size

@@ -292,6 +292,38 @@ func TestPingsOfAClientThatDoesNotReadAreNotCollected(t *testing.T) {
 	}
 }
 
+// A read that never waits heeds no deadline, and would go on for as long as they come.
+func TestFramesWithoutDataDoNotKeepARead(t *testing.T) {
+	for name, barren := range map[string][]byte{
+		"empty": frame(ws.OpContinuation, "", unfinished),
+		"pings": frame(ws.OpPing, ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, b := webSocket(t)
+			b.send(frame(ws.OpBinary, "before", unfinished))
+			expect(t, c, "before")
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				flood := bytes.Repeat(barren, barrenMax)
+				for began := time.Now(); time.Since(began) < patience; {
+					if _, err := b.nc.Write(flood); err != nil {
+						return
+					}
+				}
+				_ = b.nc.Close()
+			}()
+			_, err := c.Read(make([]byte, 10))
+			var breach *FrameError
+			if !errors.As(err, &breach) || breach.Code != ws.StatusPolicyViolation {
+				t.Errorf("%v", err)
+			}
+			_ = c.Close()
+			<-done
+		})
+	}
+}
+
 // The reader's pongs and the writer's frames share the way out.
 func TestPongsComeBetweenFramesAndNotInThem(t *testing.T) {
 	c, b := webSocket(t)
