@@ -142,7 +142,7 @@ func (g *group) handOut() (more bool) {
 	if g.broker.opt.Users != nil {
 		last = g.unreadable()
 	}
-	at := g.mailbox.Lend(p.turns, last)
+	at := g.mailbox.Lend(p.turns, last, ready) // no more, for those behind the last seat are not passed over
 	if at >= 0 {
 		p.passTurn(*g.members.Load(), p.whose[at])
 	}

@@ -30,10 +30,10 @@ const lendMax = 1024
 // to lend; it must not block.
 func (m *Mailbox) Lends(wake func()) { m.lend = wake }
 
-// Lend hands what is ready to the members whose turn it is, one entry each and round again, as far as they have
-// room. What no one takes holds up what is behind it, unless last takes it. It returns which turn was the last
+// Lend hands up to most ready entries to the members whose turn it is, one each and round again, as far as they
+// have room. What no one takes holds up what is behind it, unless last takes it. It returns which turn was the last
 // to get something, -1 for none.
-func (m *Mailbox) Lend(turns []Turn, last *Turn) int {
+func (m *Mailbox) Lend(turns []Turn, last *Turn, most uint64) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
@@ -45,7 +45,7 @@ func (m *Mailbox) Lend(turns []Turn, last *Turn) int {
 	flushed := m.store.Flushed()
 	m.freeFlushedLocked(flushed)
 	at := -1
-	for range lendMax {
+	for range min(most, lendMax) {
 		l := m.nextLaneLocked()
 		if l == nil {
 			break

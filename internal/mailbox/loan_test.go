@@ -53,7 +53,7 @@ func (l *lender) fill(n int) {
 // lend takes up to n out of the lender for the member.
 func (l *lender) lend(n int) []Lent {
 	turns := []Turn{{Member: l.member, Room: n}}
-	l.m.Lend(turns, nil)
+	l.m.Lend(turns, nil, 1000)
 	return turns[0].Lent
 }
 
@@ -86,7 +86,7 @@ func TestEntriesGoRoundTheMembersWithRoom(t *testing.T) {
 	l := f.lender(Policy{})
 	l.fill(10)
 	turns := []Turn{{Member: l.member, Room: 2}, {Member: l.member, Room: 5}, {Member: l.member}, {Member: l.member, Room: 2}}
-	equal(t, "the last", l.m.Lend(turns, nil), 1)
+	equal(t, "the last", l.m.Lend(turns, nil, 1000), 1)
 	var got []string
 	for _, turn := range turns {
 		s := ""
@@ -149,7 +149,7 @@ func TestABorrowerThatClosesGivesAllBack(t *testing.T) {
 	f.m.Close()
 	l.expect(5, 0)
 	turns := []Turn{{Member: l.member, Room: 9}}
-	l.m.Lend(turns, nil)
+	l.m.Lend(turns, nil, 1000)
 	got := ""
 	for i := range turns[0].Lent {
 		got += fmt.Sprint(turns[0].Lent[i].Seq, turns[0].Lent[i].sent(), " ")

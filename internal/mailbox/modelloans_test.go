@@ -64,7 +64,7 @@ func (r *modelRun) stepLend(rt *rapid.T) {
 	equal(rt, "room", room, r.room())
 	turns := []Turn{{Member: l.member, Room: rapid.IntRange(0, room).Draw(rt, "lent")}}
 	want := min(turns[0].Room, l.ready)
-	l.m.Lend(turns, nil)
+	l.m.Lend(turns, nil, 1000)
 	equal(rt, "lent", len(turns[0].Lent), want)
 	if want == 0 {
 		return
