@@ -25,8 +25,12 @@ func TestCertificatesAreReadAgainAndBrokenOnesLeaveWhatThereIs(t *testing.T) {
 			t.Errorf("%q is shown, not %q", got, want)
 		}
 	}
+	looked := func() bool { // as often as it takes to notice a change
+		first := c.Changed()
+		return c.Changed() || first
+	}
 	shown("one")
-	if c.Changed() || c.Changed() {
+	if looked() {
 		t.Error("nothing has changed")
 	}
 	a.Issue("two").Files(dir)
@@ -42,7 +46,7 @@ func TestCertificatesAreReadAgainAndBrokenOnesLeaveWhatThereIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown("two")
-	if c.Changed() || c.Changed() {
+	if looked() {
 		t.Error("the change was seen twice")
 	}
 
@@ -58,7 +62,7 @@ func TestCertificatesAreReadAgainAndBrokenOnesLeaveWhatThereIs(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	shown("two")
-	if c.Changed() || c.Changed() {
+	if looked() {
 		t.Error("a file that is broken is read once")
 	}
 	if ok, failed := c.Reloads(); ok != 1 || failed != 1 {

@@ -50,14 +50,18 @@ func (b *browser) send(frames ...[]byte) {
 // next reads a frame from the server.
 func (b *browser) next() ws.Frame {
 	b.Helper()
-	f, err := ws.ReadFrame(b.in)
+	h, err := ws.ReadHeader(b.in)
 	if err != nil {
 		b.Fatal(err)
 	}
-	if f.Header.Masked || !f.Header.Fin {
-		b.Fatalf("%+v", f.Header)
+	if h.Masked || !h.Fin || h.Length > bufferSize {
+		b.Fatalf("%+v", h)
 	}
-	return f
+	payload := make([]byte, h.Length)
+	if _, err := io.ReadFull(b.in, payload); err != nil {
+		b.Fatal(err)
+	}
+	return ws.Frame{Header: h, Payload: payload}
 }
 
 func (b *browser) closedWith(code ws.StatusCode) {
