@@ -43,7 +43,7 @@ var sees = []struct {
 		inTests: engineInTests},
 	{pkg: "internal/mqttserver",
 		imports: []string{"internal/auth", "internal/broker", "internal/mailbox", "internal/message", "internal/mqttwire", "internal/store", "internal/topic"},
-		inTests: engineInTests},
+		inTests: append(slices.Clone(engineInTests), "internal/transport", "internal/transport/certtest")},
 	{pkg: "internal/app",
 		imports: []string{"internal/auth", "internal/broker", "internal/config", "internal/disk", "internal/doctor", "internal/journal", "internal/mailbox",
 			"internal/mqttserver", "internal/store", "internal/store/local", "internal/systemd", "internal/transport"},
