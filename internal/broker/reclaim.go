@@ -54,11 +54,14 @@ func (g *group) takeIn() bool {
 			return false
 		}
 	}
+	if len(reclaims) == 0 {
+		return true
+	}
 	var later []*member
-	ok := true
+	ok, others := true, g.othersThan()
 	for _, mb := range reclaims {
 		switch {
-		case !ok || !g.hasOther(mb):
+		case !ok || !others(mb):
 			later = append(later, mb)
 		case !g.takeFrom(mb):
 			ok = false
@@ -73,9 +76,20 @@ func (g *group) takeIn() bool {
 	return ok
 }
 
-// hasOther tells whether another member is connected, which wakes the pump when it connects.
-func (g *group) hasOther(mb *member) bool {
-	return slices.ContainsFunc(*g.members.Load(), func(o *member) bool { return o != mb && o.session.live.Load() != nil })
+// othersThan tells of a member whether another one is connected, which wakes the pump when it connects. It looks over
+// the members once: all of a large group may be away, and each publish wakes the pump.
+func (g *group) othersThan() func(*member) bool {
+	var one *member
+	for _, mb := range *g.members.Load() {
+		switch {
+		case mb.session.live.Load() == nil:
+		case one != nil:
+			return func(*member) bool { return true }
+		default:
+			one = mb
+		}
+	}
+	return func(mb *member) bool { return one != nil && one != mb }
 }
 
 // adopt appends some orphans in one batch.
