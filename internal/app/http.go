@@ -25,7 +25,7 @@ type site struct {
 	webSocket transport.WebSocket
 	quiet     sparse // lines about requests for it that are refused
 
-	max        int // connections that are not WebSocket
+	max        atomic.Int64 // connections that are not WebSocket
 	open       atomic.Int64
 	refused    atomic.Uint64 // for being too many
 	unprepared atomic.Uint64
@@ -42,7 +42,9 @@ const (
 )
 
 func newSite(cfg config.Serve, host *Host, c *core) *site {
-	s := &site{host: host, core: c, max: cfg.MaxConnections}
+	s := &site{host: host, core: c}
+	s.max.Store(int64(cfg.MaxConnections))
+	host.OnConfig(func(cfg config.Serve) { s.max.Store(int64(cfg.MaxConnections)) })
 	s.webSocket.Serve = c.serveConn
 	s.webSocket.MaxFrame = int64(cfg.WS.MaxFrameBytes)
 	s.webSocket.Origins = cfg.WS.Origins
@@ -117,7 +119,7 @@ type connKey struct{}
 func (s *site) count(nc net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
-		if s.open.Add(1) > int64(s.max) {
+		if s.open.Add(1) > s.max.Load() {
 			s.refused.Add(1)
 			_ = nc.Close() // its first read fails
 		}

@@ -157,4 +157,13 @@ func TestMoreHTTPConnectionsThanTheLimitAreClosed(t *testing.T) {
 	if n := s.refused.Load(); n != 1 {
 		t.Errorf("%d counted", n)
 	}
+	cfg.MaxConnections = 3
+	for _, apply := range host.reloads.configurations {
+		apply(cfg)
+	}
+	more, line := ask()
+	defer func() { _ = more.Close() }()
+	if !strings.HasPrefix(line, "HTTP/1.1 200 ") {
+		t.Errorf("after a reload that allows three: %q", line)
+	}
 }
