@@ -371,14 +371,20 @@ func TestLimitsOnTopicAliases(t *testing.T) {
 		c := Open(t, b.Addr(), connect)
 		prefix := Name("t")
 		c.Subscribe(To(prefix+"/#", 1))
+		used := false
 		for round := range 20 {
 			for i := range 3 {
 				c.Send(Packet{Type: PUBLISH, Topic: fmt.Sprintf("%s/%d", prefix, i), Payload: fmt.Append(nil, round)})
 				p := c.Expect(PUBLISH)
-				if alias, ok := p.Props.Find(TopicAlias); ok && alias.Int != 1 {
+				alias, ok := p.Props.Find(TopicAlias)
+				if ok && alias.Int != 1 {
 					t.Fatalf("alias %d is used, of at most one", alias.Int)
 				}
+				used = used || ok
 			}
+		}
+		if !used {
+			t.Error("no alias is used, and one may be")
 		}
 	})
 }
