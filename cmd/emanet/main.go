@@ -44,6 +44,9 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	var cli commands
 	source := config.NewSource(environ)
 	exited := -1
+	if len(args) == 1 && args[0] == "--version" { // what most programs take; as a flag it would also be a variable
+		args = []string{"version"}
+	}
 	parser := newParser(&cli, source, stdout, stderr, func(code int) { exited = code })
 	ctx, err := parser.Parse(args)
 	if exited >= 0 {

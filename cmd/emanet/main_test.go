@@ -24,6 +24,7 @@ func TestExitCodesTellWhoMustAct(t *testing.T) {
 	}{
 		{name: "help", args: "serve --help", want: exitOK, says: "(default drop-oldest)"},
 		{name: "version", args: "version", want: exitOK, says: "emanet devel"},
+		{name: "version as a flag", args: "--version", want: exitOK, says: "emanet devel"},
 		{name: "no command", want: exitUsage, says: "serve"},
 		{name: "an unknown command", args: "frobnicate", want: exitUsage, says: "frobnicate"},
 		{name: "a flag that does not exist yet", args: "serve --tls=x", want: exitUsage, says: "--tls"},

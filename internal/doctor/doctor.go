@@ -147,7 +147,10 @@ func inUse(dir string) Finding {
 // secret looks at a file of users.
 func secret(name string) Finding {
 	f, err := os.Open(name) //nolint:gosec // the operator names it
-	if err != nil {
+	switch {
+	case os.IsNotExist(err):
+		return problem("users", "correct the name, or make the file", "%v", err)
+	case err != nil:
 		return problem("users", "give the broker's user the right to read it", "%v", err)
 	}
 	defer f.Close()

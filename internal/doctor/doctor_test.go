@@ -191,6 +191,9 @@ func TestFilesOfUsersAreNotForEverybody(t *testing.T) {
 		expect(t, []Finding{secret(name)}, "users", want, name)
 	}
 	expect(t, examine(t, Options{Dir: dir, WithUsers: []string{dir + "/none"}}), "users", Problem, "no such file")
+	if f := secret(dir + "/none"); !strings.Contains(f.Change, "name") {
+		t.Errorf("a file that is not there: %+v", f)
+	}
 }
 
 func TestLimitsAndClockAreComparedWithTheNeed(t *testing.T) {

@@ -108,10 +108,14 @@ func (c *Conn) shakeHands() error {
 	return nil
 }
 
-// explain names what plainly came to the wrong port.
+// explain names what plainly came to the wrong port, and the commonest failure of all. A client of OpenSSL that does not
+// trust the certificate says so in clear (TLS 1.3) where crypto/tls expects an encrypted record.
 func (c *Conn) explain(err error) error {
 	var record tls.RecordHeaderError
 	if !errors.As(err, &record) {
+		if err.Error() == "local error: tls: bad record MAC" {
+			return fmt.Errorf("%w; most often a client that does not trust the certificate", err)
+		}
 		return err
 	}
 	switch first := record.RecordHeader; {

@@ -281,3 +281,30 @@ func TestOldVersionsOfTLSAreRefused(t *testing.T) {
 		t.Error("accepted")
 	}
 }
+
+// inClear is a client's connection that says its alerts in clear, as OpenSSL does.
+type inClear struct{ net.Conn }
+
+func (c inClear) Write(p []byte) (int, error) {
+	const clientHello = 22
+	if p[0] == clientHello {
+		return c.Conn.Write(p)
+	}
+	const fatal, unknownAuthority = 2, 48
+	_, err := c.Conn.Write([]byte{21, 3, 3, 0, 2, fatal, unknownAuthority})
+	return len(p), err
+}
+
+func TestAClientThatDoesNotTrustTheCertificateIsNamedAsTheLikelyCause(t *testing.T) {
+	l := listen(t, secure(t, certtest.New(t)))
+	client := tls.Client(inClear{l.dial(t)}, &tls.Config{RootCAs: certtest.New(t).Pool(), ServerName: "localhost"})
+	done := make(chan error, 1)
+	go func() { done <- client.Handshake() }()
+	err := l.accept(t).Prepare(time.Now().Add(patience))
+	if err == nil || !strings.Contains(err.Error(), "does not trust the certificate") {
+		t.Errorf("the server reports %v", err)
+	}
+	if err := <-done; err == nil {
+		t.Error("the client trusts an authority that it does not know")
+	}
+}
