@@ -159,7 +159,11 @@ func unpack(t *testing.T, dist, target string) string {
 	dir := t.TempDir()
 	Run(t, "tar", "-xzf", archives[0], "-C", dir)
 	dir = filepath.Join(dir, strings.TrimSuffix(filepath.Base(archives[0]), ".tar.gz"))
-	for file, says := range map[string]string{"LICENSE": "Apache License", "LICENSES-OF-OTHERS": "github.com/ncruces/go-sqlite3 v"} {
+	for file, says := range map[string]string{
+		"LICENSE":                  "Apache License",
+		"LICENSES-OF-OTHERS":       "github.com/ncruces/go-sqlite3 v",
+		"packaging/emanet.service": "ExecStart=",
+	} {
 		if text, err := os.ReadFile(filepath.Join(dir, file)); err != nil || !strings.Contains(string(text), says) {
 			t.Errorf("%s in the archive: %v, or it does not say %q", file, err, says)
 		}
