@@ -145,6 +145,7 @@ func mqttPart(cfg config.Serve, host *Host, c *core) Part {
 			opt.Users = c.users.Users
 			server := mqttserver.New(c.broker, opt)
 			c.users.onChange(server.DropUsers)
+			c.users.onChange(c.broker.RightsChanged)
 			// Nothing may be said any more, not even goodbye: clients find their messages unacknowledged.
 			host.OnFail(server.Abort)
 			host.OnConfig(func(cfg config.Serve) { server.Reconfigure(mqttOptions(cfg, host)) })

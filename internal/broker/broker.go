@@ -150,6 +150,7 @@ func Open(st store.Store, opt Options) (*Broker, error) {
 func (b *Broker) Close() {
 	b.due.close()
 	b.pumps.close()
+	b.keepOrphans()
 }
 
 // Now is the broker's clock, Unix ms: it only goes forward while the process runs.
@@ -245,6 +246,22 @@ func (b *Broker) control(size int) (*store.Batch, error) {
 			return batch, err
 		}
 		b.awaitRoom(size)
+	}
+}
+
+// controlWithin is control that waits so long for the journal to have room, too.
+func (b *Broker) controlWithin(size int, patience time.Duration) (*store.Batch, error) {
+	for giveUp := time.Now().Add(patience); ; {
+		batch, err := b.control(size)
+		if !errors.Is(err, store.ErrFull) || time.Now().After(giveUp) {
+			return batch, err
+		}
+		room := make(chan struct{})
+		b.store.NotifyRoom(&store.RoomWaiter{Class: store.Control, Size: size, F: func() { close(room) }})
+		select {
+		case <-room:
+		case <-time.After(time.Until(giveUp)):
+		}
 	}
 }
 

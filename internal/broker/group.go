@@ -196,6 +196,9 @@ func (s *Session) leaveGroup(mb *member) {
 	}
 	g.show()
 	g.reclaim(mb)
+	if g.broker.opt.Users != nil { // perhaps it alone could read what comes next
+		g.wake()
+	}
 }
 
 // end is the end of a group without members. What waits is dropped. It goes from disk a moment later: a session

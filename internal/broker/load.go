@@ -2,7 +2,6 @@ package broker
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -234,17 +233,5 @@ const startPatience = 30 * time.Second
 
 // begin is control, but it waits for room: to fold what a crash left is what makes it.
 func (l *loader) begin(size int) (*store.Batch, error) {
-	b := l.broker
-	for giveUp := time.Now().Add(startPatience); ; {
-		batch, err := b.control(size)
-		if !errors.Is(err, store.ErrFull) || time.Now().After(giveUp) {
-			return batch, err
-		}
-		room := make(chan struct{})
-		b.store.NotifyRoom(&store.RoomWaiter{Class: store.Control, Size: size, F: func() { close(room) }})
-		select {
-		case <-room:
-		case <-time.After(time.Until(giveUp)):
-		}
-	}
+	return l.broker.controlWithin(size, startPatience)
 }

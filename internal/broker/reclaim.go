@@ -3,6 +3,7 @@ package broker
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"emanet/internal/mailbox"
 	"emanet/internal/store"
@@ -46,7 +47,7 @@ func (g *group) takeIn() bool {
 	p.orphans, p.reclaims = nil, nil
 	p.mu.Unlock()
 	for len(orphans) > 0 {
-		n, ok := g.adopt(orphans)
+		n, ok := g.adopt(orphans, g.begin)
 		if orphans = orphans[n:]; !ok {
 			p.mu.Lock()
 			p.orphans, p.reclaims = append(orphans, p.orphans...), append(reclaims, p.reclaims...)
@@ -93,7 +94,7 @@ func (g *group) othersThan() func(*member) bool {
 }
 
 // adopt appends some orphans in one batch.
-func (g *group) adopt(orphans []store.Entry) (n int, ok bool) {
+func (g *group) adopt(orphans []store.Entry, begin func(int) (*store.Batch, error)) (n int, ok bool) {
 	size := 0
 	for n < len(orphans) {
 		next := store.SizeMessage + orphans[n].Message.EncodedMax() + store.SizeEntry + store.SizeSettle
@@ -103,7 +104,7 @@ func (g *group) adopt(orphans []store.Entry) (n int, ok bool) {
 		size += next
 		n++
 	}
-	b, err := g.begin(size)
+	b, err := begin(size)
 	if errors.Is(err, store.ErrTooLarge) { // one message, which was in memory only
 		g.Dropped(g.mailbox, mailbox.ReasonOverflow, 1)
 		return 1, true
@@ -125,6 +126,34 @@ func (g *group) adopt(orphans []store.Entry) (n int, ok bool) {
 		g.mailbox.Append(b, e, !g.durable)
 	}
 	return n, true
+}
+
+// stopPatience is how long an end in good order waits for room in a full journal.
+const stopPatience = 5 * time.Second
+
+// keepOrphans puts on disk what the pumps did not come to: orphans are in no other place. What is to be reclaimed is in
+// its member's mailbox.
+func (b *Broker) keepOrphans() {
+	begin := func(size int) (*store.Batch, error) { return b.controlWithin(size, stopPatience) }
+	for _, g := range b.groups.all() {
+		orphans := g.pump.takeOrphans()
+		for ok := true; ok && len(orphans) > 0; {
+			var n int
+			n, ok = g.adopt(orphans, begin)
+			orphans = orphans[n:]
+		}
+		if len(orphans) > 0 {
+			b.log.Error("messages on their way to a member that is gone are lost", "share", g.key, "count", len(orphans))
+		}
+	}
+}
+
+func (p *pump) takeOrphans() []store.Entry {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	orphans := p.orphans
+	p.orphans = nil
+	return orphans
 }
 
 // reclaimMax entries move back in one batch.

@@ -112,3 +112,10 @@ var errWillDenied = errors.New("its user may not write the topic any more")
 
 // sizeUser bounds what a user name takes in a session's record.
 const sizeUser = 2*auth.NameMax + store.SizeSmall
+
+// RightsChanged tells the broker that the files of users were read again: a member may be there for what had none.
+func (b *Broker) RightsChanged() {
+	for _, g := range b.groups.all() {
+		g.wake()
+	}
+}

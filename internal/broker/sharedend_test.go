@@ -1,0 +1,89 @@
+package broker
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"emanet/internal/auth"
+)
+
+func TestAnOrderlyEndLosesNothingThatACleanMemberWasNotSent(t *testing.T) {
+	t.Parallel()
+	for round := range 20 {
+		f := setup(t, Options{})
+		f.connect("keeper").subscribe(to("$share/g/a", 2))
+		f.conns[0].leave()
+		c := f.connect("clean", clean)
+		c.subscribe(to("$share/g/a", 2))
+		f.burst(10, 2)
+		f.equal("moved", f.mailboxOf("clean").Ready+f.mailboxOf("clean").InFlight, 10)
+		f.stop()
+		f.open()
+		k := f.connect("keeper")
+		f.idle()
+		got, _, _ := k.takes(10)
+		f.equal(fmt.Sprint("round ", round), len(got), 10)
+		f.stop()
+	}
+}
+
+// ruled is a broker whose rules are text; the function changes them.
+func ruled(t *testing.T, text string) (*fixture, func(string)) {
+	acl := filepath.Join(t.TempDir(), "acl")
+	write := func(text string) {
+		if err := os.WriteFile(acl, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(text)
+	users, err := auth.Open(auth.Files{ACL: acl, Certificates: true, Anonymous: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return setup(t, Options{Users: users}), func(text string) {
+		write(text)
+		if err := users.Reload(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func as(user string) func(*Connect) { return func(w *Connect) { w.User = user } }
+
+const onlyX = "topic readwrite #\nuser x\ntopic readwrite #\nuser y\ntopic deny a/x\ntopic readwrite #\n"
+
+func TestWhatOnlyOneMemberMayReadHoldsUpOthersNoLongerThanItIsThere(t *testing.T) {
+	t.Parallel()
+	f, _ := ruled(t, onlyX)
+	x := f.connect("x", as("x"), clean, window(1))
+	x.subscribe(to("$share/g/a/#", 1), to("own", 1))
+	y := f.connect("y", as("y"))
+	y.subscribe(to("$share/g/a/#", 1))
+	pub := f.connect("pub", clean)
+	pub.send("own", "0", 1)
+	x.takes(1) // so that it has no room
+	pub.send("a/x", "1", 1)
+	f.flushed(pub.send("a/y", "2", 1).LSN)
+	f.idle()
+	f.equal("waiting", f.Gauges().GroupsPending, 2)
+	x.leave()
+	y.expect("2")
+}
+
+func TestWhatAMemberMayReadSinceAReloadGoesToIt(t *testing.T) {
+	t.Parallel()
+	f, change := ruled(t, onlyX)
+	x := f.connect("x", as("x"))
+	x.subscribe(to("$share/g/a/#", 1))
+	y := f.connect("y", as("y"))
+	y.subscribe(to("$share/g/a/#", 1))
+	x.leave()
+	f.flushed(f.connect("pub", clean).send("a/x", "1", 1).LSN)
+	f.idle()
+	f.equal("waiting", f.Gauges().GroupsPending, 1)
+	change("topic readwrite #\nuser x\ntopic readwrite #\nuser y\ntopic readwrite #\n")
+	f.RightsChanged()
+	y.expect("1")
+}
