@@ -137,6 +137,7 @@ type Mailbox struct {
 	waiters      int                   // of them, to be told of room
 	untaken      int                   // lent or moved to us and not sent yet
 	untakenBytes int64                 // what these occupy
+	untakenHigh  uint64                // the newest there was; up to it they stay in memory
 	moved        map[uint64]movedEntry // by seq
 }
 

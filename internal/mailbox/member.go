@@ -69,7 +69,8 @@ func (m *Mailbox) Borrows() bool { return m.borrows.Load() }
 func (m *Mailbox) Owes() bool { return m.owes.Load() }
 
 // Room is how many entries the member may be lent now: as many as its own consumer's credit leaves, and none
-// while what it was lent before is not taken. At 0 its owner is told when that changes.
+// while what it was lent before is not taken, or some of what waits for it is only on disk. At 0 its owner is told
+// when that changes.
 func (mb *Member) Room() int {
 	m := mb.borrower
 	m.mu.Lock()
@@ -86,7 +87,7 @@ func (mb *Member) Room() int {
 }
 
 func (m *Mailbox) roomLocked() int {
-	if m.closed || len(m.consumers) == 0 {
+	if m.closed || len(m.consumers) == 0 || m.pagedLocked() {
 		return 0
 	}
 	c := m.consumers[0]
@@ -97,6 +98,18 @@ func (m *Mailbox) roomLocked() int {
 		return lendMax
 	}
 	return max(0, c.Credit-len(m.flights)-int(min(m.ready, uint64(c.Credit))))
+}
+
+// pagedLocked: some of what is ready is only on disk. What was lent or moved, and not sent, is to be in memory, where it
+// can be given back. So it is put neither behind a gap nor into one.
+func (m *Mailbox) pagedLocked() bool {
+	return slices.ContainsFunc(m.lanes, func(l *lane) bool { return l.gap.count > 0 })
+}
+
+// takesLocked: entries may be put into the borrower. Things may have changed since Room was asked.
+func (mb *Member) takesLocked() bool {
+	m := mb.borrower
+	return !m.closed && !mb.left && len(m.consumers) > 0 && !m.pagedLocked()
 }
 
 // takeWaitersLocked lists the members to be told of room, if there is some.
@@ -122,11 +135,11 @@ func tellRoom(members []*Member) {
 }
 
 // Borrow puts entries that were lent to the member into its mailbox, as loans, and hands on what may go at once.
-// Attr and Tag of the entries are the member's. False: the member takes nothing any more; nothing has happened.
+// Attr and Tag of the entries are the member's. False: the member takes nothing, for now at least; nothing has happened.
 func (mb *Member) Borrow(entries []Lent) bool {
 	m := mb.borrower
 	m.mu.Lock()
-	if m.closed || mb.left || len(m.consumers) == 0 {
+	if !mb.takesLocked() {
 		m.mu.Unlock()
 		return false
 	}
@@ -145,6 +158,7 @@ func (mb *Member) Borrow(entries []Lent) bool {
 		mb.out++
 		m.untakenBytes += it.memory()
 		m.untaken++
+		m.untakenHigh = it.Seq
 		m.count(&it, +1)
 		m.lane(0).push(it)
 	}
@@ -211,7 +225,6 @@ func (m *Mailbox) extractLane(back []owed, l *lane, which func(*item) bool) []ow
 	}
 	l.due.filter(func(it *item) bool { return !take(it, true) })
 	l.head.filter(func(it *item) bool { return !take(it, false) })
-	l.tail.filter(func(it *item) bool { return !take(it, false) })
 	return back
 }
 

@@ -20,12 +20,12 @@ type movedEntry struct {
 // that the lender does not have on disk must have got a body in this batch (MessageID). b may be nil if neither
 // is durable.
 //
-// False: the member takes nothing any more; nothing has happened. size of the batch: SizeEntry, the tag and
+// False: the member takes nothing, for now at least; nothing has happened. size of the batch: SizeEntry, the tag and
 // SizeSettle each. Call Wake of the borrower once the append lock is free.
 func (mb *Member) Move(b *store.Batch, entries []Lent, was []uint8) bool {
 	m := mb.borrower
 	m.mu.Lock()
-	if m.closed || mb.left || len(m.consumers) == 0 {
+	if !mb.takesLocked() {
 		m.mu.Unlock()
 		return false
 	}
@@ -50,6 +50,7 @@ func (mb *Member) Move(b *store.Batch, entries []Lent, was []uint8) bool {
 		m.moved[it.Seq] = movedEntry{mb, was[i], it.memory()}
 		m.untaken++
 		m.untakenBytes += it.memory()
+		m.untakenHigh = it.Seq
 		m.count(&it, +1)
 		m.lane(0).push(it)
 	}
@@ -64,8 +65,7 @@ func (mb *Member) Move(b *store.Batch, entries []Lent, was []uint8) bool {
 // Moved is an entry that moves back.
 type Moved struct{ item }
 
-// Reclaim takes up to most entries out of a durable member's mailbox that moved to it and were not sent, as far as
-// they are in memory. Under the append lock: the caller appends them to the lender in the same batch, and then
+// Reclaim takes up to most entries out of a durable member's mailbox that moved to it and were not sent. Under the append lock: the caller appends them to the lender in the same batch, and then
 // calls SettleMoved. Attr is the lender's again.
 func (mb *Member) Reclaim(b *store.Batch, most int) []Moved {
 	m := mb.borrower
@@ -110,7 +110,6 @@ func (mb *Member) Reclaim(b *store.Batch, most int) []Moved {
 		}
 		l.due.filter(func(it *item) bool { return !take(it, true) })
 		l.head.filter(func(it *item) bool { return !take(it, false) })
-		l.tail.filter(func(it *item) bool { return !take(it, false) })
 	}
 	return back
 }
@@ -144,7 +143,6 @@ func (m *Mailbox) orphansLocked() map[*Member][]store.Entry {
 	for _, l := range m.lanes {
 		l.due.prefix(add)
 		l.head.prefix(add)
-		l.tail.prefix(add)
 	}
 	for _, f := range m.flights {
 		if !f.settled {

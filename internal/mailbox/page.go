@@ -173,7 +173,11 @@ func (m *Mailbox) Evict(folded store.LSN, keep int) int64 {
 }
 
 func (m *Mailbox) evictLocked(l *lane, folded store.LSN, keep int) {
-	stay, bytes := l.stay(folded, keep, m.paging.lowBytes)
+	upTo := max(l.assigned, l.asOf)
+	if m.untaken > 0 {
+		upTo = max(upTo, m.untakenHigh) // so that it can be given back
+	}
+	stay, bytes := l.stay(folded, upTo, keep, m.paging.lowBytes)
 	split := l.head.len()-stay >= m.paging.leastLen || l.head.bytes-bytes >= m.paging.leastBytes
 	switch {
 	case split && l.gap.count > 0:
@@ -196,11 +200,10 @@ func (m *Mailbox) evictLocked(l *lane, folded store.LSN, keep int) {
 	}
 }
 
-// stay tells how many entries of head stay in memory, one at least, and their bytes. Up to assigned others
+// stay tells how many entries of head stay in memory, one at least, and their bytes: those up to upTo. Up to assigned others
 // of their lane are in flight or settled, up to asOf settled, and up to dropped until that is folded: a load
 // would bring those as well.
-func (l *lane) stay(folded store.LSN, keep int, most int64) (n int, bytes int64) {
-	upTo := max(l.assigned, l.asOf)
+func (l *lane) stay(folded store.LSN, upTo uint64, keep int, most int64) (n int, bytes int64) {
 	if l.lastDrop > folded {
 		upTo = max(upTo, l.dropped)
 	}
