@@ -39,6 +39,7 @@ type sharer struct {
 	connect Connect
 	granted byte
 	steady  bool            // does not leave of its own will any more
+	moody   bool            // unsubscribes and subscribes again
 	known   map[uint16]bool // QoS 2 ids whose PUBREL has not come
 }
 
@@ -124,7 +125,9 @@ func (m *sharer) session(c *Client) error {
 		case PUBREL:
 			delete(m.known, p.ID)
 			owed = append(owed, Packet{Type: PUBCOMP, ID: p.ID})
-		case SUBACK:
+		case SUBACK, UNSUBACK:
+		case DISCONNECT:
+			return fmt.Errorf("told to leave: %v", p)
 		default:
 			m.crew.l.fault(m.name, "unexpected %v", p)
 		}
@@ -133,6 +136,10 @@ func (m *sharer) session(c *Client) error {
 				c.Send(Packet{Type: DISCONNECT})
 			}
 			return fmt.Errorf("of its own will, owing %d", len(owed))
+		}
+		if m.moody && m.rng.IntN(40) == 0 {
+			c.Write(UnsubscribeBytes(c.Version, 2, m.crew.filter))
+			c.Write(SubscribeBytes(c.Version, 3, nil, To(m.crew.filter, m.granted)))
 		}
 		if m.rng.IntN(3) > 0 || c.Buffered() == 0 {
 			for _, ack := range owed {
@@ -179,25 +186,36 @@ func TestASharedSubscriptionSurvivesKillsUnderLoad(t *testing.T) { // [MQTT-4.8.
 	t.Parallel()
 	for _, kind := range []struct {
 		name   string
-		clean  byte // what clean members are granted
 		rounds int
+		troupe
 	}{
-		{"clean members at QoS 1", 1, 6},
-		{"clean members at QoS 2", 2, 3},
+		{"clean members at QoS 1", 6, troupe{clean: 1}},
+		{"clean members at QoS 2", 3, troupe{clean: 2}},
+		{"little room, and ends in good order", 3, troupe{clean: 1, moody: true, orderly: true, args: []string{
+			"--journal-segments", "4", "--journal-segment-bytes", "64KiB", "--memory-budget", "1MiB"}}},
 	} {
 		for i := range kind.rounds {
 			seed := rand.Uint64()
 			t.Run(fmt.Sprintf("%s, round %d seed %d", kind.name, i+1, seed), func(t *testing.T) {
 				t.Parallel()
-				sharedRound(t, seed, kind.clean)
+				sharedRound(t, seed, &kind.troupe)
 			})
 		}
 	}
 }
 
+// troupe is what a round varies.
+type troupe struct {
+	clean   byte // what clean members are granted
+	moody   bool // members unsubscribe and subscribe again
+	orderly bool // the broker is ended in good order as often as it is killed
+	args    []string
+}
+
 const cleanWindow = 5
 
-func sharedRound(t *testing.T, seed uint64, cleanQoS byte) {
+func sharedRound(t *testing.T, seed uint64, kind *troupe) {
+	cleanQoS := kind.clean
 	dir, err := os.MkdirTemp("", "emanet-shared-")
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +229,7 @@ func sharedRound(t *testing.T, seed uint64, cleanQoS byte) {
 		r.l.save(dir)
 		t.Logf("the story is %s", filepath.Join(dir, "story.txt"))
 	})
-	r.b = StartIn(t, dir)
+	r.b = StartIn(t, dir, kind.args...)
 	team := &crew{l: r.l, filter: "$share/crew/w/#", total: map[stamp]int{}, twice: map[stamp]int{}}
 	var members []*sharer
 	atRisk := 0
@@ -225,6 +243,7 @@ func sharedRound(t *testing.T, seed uint64, cleanQoS byte) {
 				atRisk += cleanWindow
 			}
 		}
+		m.moody = kind.moody && i > 0
 		team.current = append(team.current, nil)
 		m.begin()
 		members = append(members, m)
@@ -242,7 +261,11 @@ func sharedRound(t *testing.T, seed uint64, cleanQoS byte) {
 		loading.Go(func() { errs <- p.run() })
 	}
 	for range 1 + r.rng.IntN(3) {
-		r.killSomewhere()
+		if kind.orderly && r.rng.IntN(2) == 0 {
+			r.endSomewhere()
+		} else {
+			r.killSomewhere()
+		}
 	}
 	loading.Wait()
 	team.mu.Lock()
@@ -262,6 +285,19 @@ func sharedRound(t *testing.T, seed uint64, cleanQoS byte) {
 	for _, fault := range r.l.faults {
 		t.Error(fault)
 	}
+}
+
+// endSomewhere is killSomewhere, in good order.
+func (r *round) endSomewhere() {
+	r.t.Helper()
+	select {
+	case <-r.l.afterAcks(50 + r.rng.IntN(500)):
+	case <-time.After(Patience):
+	}
+	r.b.Terminate()
+	r.l.tell("the broker", "ended")
+	r.b.Restart()
+	r.l.tell("the broker", "up again")
 }
 
 // awaitCrew waits for all that was acknowledged, but so many at QoS 2.

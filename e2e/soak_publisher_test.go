@@ -107,6 +107,9 @@ func (p *loader) session() error {
 		if err != nil {
 			return err
 		}
+		if answer.Type == DISCONNECT {
+			return fmt.Errorf("told to leave: %v", answer)
+		}
 		p.take(answer)
 	}
 }
