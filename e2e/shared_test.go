@@ -261,11 +261,7 @@ func sharedRound(t *testing.T, seed uint64, kind *troupe) {
 		loading.Go(func() { errs <- p.run() })
 	}
 	for range 1 + r.rng.IntN(3) {
-		if kind.orderly && r.rng.IntN(2) == 0 {
-			r.endSomewhere()
-		} else {
-			r.killSomewhere()
-		}
+		r.endSomewhere(kind.orderly)
 	}
 	loading.Wait()
 	team.mu.Lock()
@@ -287,9 +283,13 @@ func sharedRound(t *testing.T, seed uint64, kind *troupe) {
 	}
 }
 
-// endSomewhere is killSomewhere, in good order.
-func (r *round) endSomewhere() {
+// endSomewhere is killSomewhere, half the time in good order if it may be.
+func (r *round) endSomewhere(orderly bool) {
 	r.t.Helper()
+	if !orderly || r.rng.IntN(2) == 0 {
+		r.killSomewhere()
+		return
+	}
 	select {
 	case <-r.l.afterAcks(50 + r.rng.IntN(500)):
 	case <-time.After(Patience):
