@@ -18,8 +18,8 @@ type users struct {
 	hooks []func()
 }
 
-// usersInterval is how often the files are looked at.
-const usersInterval = 2 * time.Second
+// usersInterval is how often the files are looked at. A change is read at the second look that finds it.
+const usersInterval = time.Second
 
 // onChange has hook called after each reload.
 func (u *users) onChange(hook func()) {

@@ -49,7 +49,7 @@ func (u *Users) Reload() error {
 	defer u.reloading.Unlock()
 	r := newReader()
 	err := r.readAll(&u.files)
-	u.seen = r.seen // also what cannot be understood is read only once
+	u.seen, u.pending = r.seen, nil // also what cannot be understood is read only once
 	if err != nil {
 		return err
 	}
@@ -65,22 +65,39 @@ func (u *Users) Reload() error {
 	return nil
 }
 
-// Changed tells whether a file is not the one that was read last.
+// Changed tells whether the files are others than were read last, and stay as they are since the last call: half a file
+// that is being written would end the connections of those who stand in the other half.
 func (u *Users) Changed() bool {
 	u.reloading.Lock()
 	defer u.reloading.Unlock()
-	for path, was := range u.seen {
-		is, err := os.Stat(path)
-		switch {
-		case err != nil:
-			if was != nil {
-				return true // Reload will say what is wrong
+	is := make(map[string]os.FileInfo, len(u.seen))
+	for path := range u.seen {
+		is[path], _ = os.Stat(path) // Reload will say what is wrong
+	}
+	if same(is, u.seen) {
+		u.pending = nil
+		return false
+	}
+	settled := u.pending != nil && same(is, u.pending)
+	u.pending = is
+	return settled
+}
+
+// same tells whether the files are those of before and have not been written to.
+func same(files, before map[string]os.FileInfo) bool {
+	for path, is := range files {
+		was := before[path]
+		if is == nil || was == nil {
+			if is != was {
+				return false
 			}
-		case was == nil, !os.SameFile(was, is), !was.ModTime().Equal(is.ModTime()), was.Size() != is.Size():
-			return true
+			continue
+		}
+		if !os.SameFile(was, is) || !was.ModTime().Equal(is.ModTime()) || was.Size() != is.Size() {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // Sizes tells how many users can log in by a password, and how many rules there are.

@@ -141,8 +141,8 @@ func TestAReloadThatFailsKeepsWhatThereIsAndIsNotTriedAgainForNothing(t *testing
 		t.Fatalf("version %d, changed %v", version, u.Changed())
 	}
 	put(t, dir, "acl", "topic a\nnonsense\n")
-	if !u.Changed() {
-		t.Fatal("a longer file has not changed")
+	if u.Changed() || !u.Changed() {
+		t.Fatal("a longer file has not changed, or was not waited for")
 	}
 	if err := u.Reload(); err == nil {
 		t.Fatal("nonsense was taken")
@@ -153,15 +153,33 @@ func TestAReloadThatFailsKeepsWhatThereIsAndIsNotTriedAgainForNothing(t *testing
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if !u.Changed() || u.Reload() == nil || u.Changed() {
+	if u.Changed() || !u.Changed() || u.Reload() == nil || u.Changed() {
 		t.Error("a file that is gone is to be told of, once")
 	}
 	put(t, dir, "acl", "topic b\n")
-	if !u.Changed() {
+	if u.Changed() || !u.Changed() {
 		t.Error("a file that is back has not changed")
 	}
 	if err := u.Reload(); err != nil || u.Version() == version || u.Rights("", "c").MayRead("a") {
 		t.Errorf("after a good reload: %v", err)
+	}
+}
+
+func TestAFileThatIsBeingWrittenIsNotReadYet(t *testing.T) {
+	dir := t.TempDir()
+	u := open(t, Files{ACL: put(t, dir, "acl", "topic a\n"), Anonymous: true})
+	for _, half := range []string{"", "topic b\n", "topic b\ntopic c\n"} {
+		put(t, dir, "acl", half)
+		if u.Changed() {
+			t.Errorf("%q would be read, and more may come", half)
+		}
+	}
+	if !u.Changed() {
+		t.Error("a file that stays as it is would not be read")
+	}
+	put(t, dir, "acl", "topic b\ntopic c\ntopic d\n")
+	if u.Changed() {
+		t.Error("that it had settled once counts for what came later")
 	}
 }
 

@@ -15,6 +15,7 @@ type Users struct {
 
 	reloading sync.Mutex
 	seen      map[string]os.FileInfo // the files that were read last; nil: not there
+	pending   map[string]os.FileInfo // files that have changed and may still be changing
 	now       atomic.Pointer[roster]
 	version   atomic.Uint64
 
