@@ -32,10 +32,14 @@ func (c *conn) logIn(want *mqttwire.Connect) error {
 	if want.HasUsername {
 		c.userName = string(want.Username[:min(len(want.Username), auth.NameMax)])
 	}
+	var gone <-chan struct{}
+	if c.server.opt.Users != nil {
+		gone = c.out.untilEnd()
+	}
 	l, err := c.server.opt.Users.Login(auth.Attempt{
 		Address: c.remote.host(), Certificate: c.remote.user,
 		User: string(want.Username), HasUser: want.HasUsername, Password: want.Password, HasPassword: want.HasPassword,
-	}, c.out.closed)
+	}, gone)
 	switch {
 	case errors.Is(err, auth.ErrGone):
 		return errEnd

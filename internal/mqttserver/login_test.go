@@ -2,6 +2,7 @@ package mqttserver
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha512"
 	"encoding/base64"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"emanet/internal/auth"
 	"emanet/internal/mqttwire"
@@ -46,7 +48,7 @@ func guarded(t testing.TB, acl string, names ...string) (*rig, *access) {
 	a := &access{passwords: filepath.Join(dir, "passwords"), acl: filepath.Join(dir, "acl")}
 	a.write(t, acl, names...)
 	var err error
-	if a.users, err = auth.Open(auth.Files{Passwords: a.passwords, ACL: a.acl, Anonymous: true}); err != nil {
+	if a.users, err = auth.Open(auth.Files{Passwords: a.passwords, ACL: a.acl, Anonymous: true, DelayMax: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	return start(t, func(r *rig) { r.opt.Users, r.broOpt.Users = a.users, a.users }), a
@@ -70,6 +72,24 @@ user bob
 topic read a/#
 topic write b/#
 `
+
+func TestAShutdownWaitsForNoLogin(t *testing.T) {
+	t.Parallel()
+	r, a := guarded(t, aliceAndBob, "alice")
+	const guesses = 12 // the last of which would be answered after many minutes
+	for range guesses {
+		h := v5("c")
+		h.user, h.password = "alice", "guess"
+		r.dial().send(h.bytes())
+	}
+	r.eventually("wrong passwords", func() bool { return a.users.LoginCounters().WrongPassword.Load() == guesses })
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := r.server.Shutdown(ctx); err != nil || time.Since(began) > patience/2 {
+		t.Errorf("the shutdown took %v: %v", time.Since(began), err)
+	}
+}
 
 func TestAWrongPasswordIsAnsweredInTheWordsOfTheVersion(t *testing.T) {
 	t.Parallel()

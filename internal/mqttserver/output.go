@@ -33,6 +33,7 @@ type output struct {
 	isRead      bool          // the reader is out
 	isLate      bool          // for being drained
 	closed      chan struct{} // closed by the writer after the goodbye
+	decided     chan struct{} // closed when ending is decided; nil: nobody waits for it
 
 	// the writer's own
 	readable  readable
@@ -239,7 +240,7 @@ func (o *output) endLocked(e ending) {
 	if o.isEnded {
 		return
 	}
-	o.isEnded, o.ending = true, e
+	o.decideLocked(e)
 	o.room.Broadcast()
 	// A writer stuck in a client that does not read must come out of it, and the reader out of its wait.
 	now := time.Now()
@@ -254,11 +255,29 @@ func (o *output) cut() {
 	o.mu.Lock()
 	o.isCut = true
 	if !o.isEnded {
-		o.isEnded, o.ending = true, ending{cause: "cut off"}
+		o.decideLocked(ending{cause: "cut off"})
 	}
 	o.room.Broadcast()
 	o.wakeLocked()
 	o.mu.Unlock()
+}
+
+func (o *output) decideLocked(e ending) {
+	o.isEnded, o.ending = true, e
+	if o.decided != nil {
+		close(o.decided)
+	}
+}
+
+// untilEnd gives a channel that is closed when the connection is to end. It is made for who asks, which is once at most.
+func (o *output) untilEnd() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.decided = make(chan struct{})
+	if o.isEnded {
+		close(o.decided)
+	}
+	return o.decided
 }
 
 // ended tells how the connection ends, false while it goes on.
