@@ -37,7 +37,7 @@ type failures struct {
 func (d *delays) due(from netip.Addr) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	f, ok := d.by[network(from)]
+	f, ok := d.by[Network(from)]
 	if !ok {
 		return 0
 	}
@@ -49,7 +49,7 @@ func (d *delays) fail(from netip.Addr) time.Duration {
 	if d.most <= 0 {
 		return 0
 	}
-	from = network(from)
+	from = Network(from)
 	now := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -99,8 +99,8 @@ func (d *delays) makeRoom() {
 	}
 }
 
-// network is what one guesser can have many addresses of: with IPv6 a /64.
-func network(a netip.Addr) netip.Addr {
+// Network is what one client can have many addresses of: with IPv6 a /64, else the address.
+func Network(a netip.Addr) netip.Addr {
 	if a = a.Unmap(); a.Is6() {
 		if p, err := a.WithZone("").Prefix(64); err == nil {
 			return p.Addr()

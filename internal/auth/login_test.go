@@ -206,10 +206,10 @@ func TestTheTableOfAddressesIsBounded(t *testing.T) {
 
 func TestAddressesOfOneNetworkAreOne(t *testing.T) {
 	a, b := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::ffff:1")
-	if network(a) != network(b) || network(a) == network(netip.MustParseAddr("2001:db8:0:1::1")) {
+	if Network(a) != Network(b) || Network(a) == Network(netip.MustParseAddr("2001:db8:0:1::1")) {
 		t.Error("IPv6 goes by /64")
 	}
-	if network(netip.MustParseAddr("::ffff:192.0.2.1")) != anywhere {
+	if Network(netip.MustParseAddr("::ffff:192.0.2.1")) != anywhere {
 		t.Error("an IPv4 address in IPv6 form is the same")
 	}
 }

@@ -163,7 +163,7 @@ func (l *loader) subscription(r *subRecord) error {
 		RetainAsPublished: r.RetainAsPublished, RetainHandling: r.RetainHandling, ID: r.ID,
 	}
 	s.subs[sub.Filter] = sub
-	if isShared(sub.Filter) {
+	if topic.IsShared(sub.Filter) {
 		g := l.broker.groups.byKey[sub.Filter]
 		if g == nil {
 			return fmt.Errorf("shared subscription %q of client %q has no record", r.Filter, r.Client)

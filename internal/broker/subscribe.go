@@ -2,9 +2,9 @@ package broker
 
 import (
 	"errors"
-	"strings"
 
 	"emanet/internal/store"
+	"emanet/internal/topic"
 )
 
 // batchAim is how many bytes a batch of many parts has before the next part goes into another: so the
@@ -69,9 +69,6 @@ func (c *Client) subscribe(subs []Subscription, records [][]byte, granted []bool
 	return b.Commit(), nil
 }
 
-// isShared tells a shared subscription's filter from others; both are checked.
-func isShared(filter string) bool { return strings.HasPrefix(filter, "$share/") }
-
 func (s *Session) subscribe(b *store.Batch, want *Subscription, record []byte) bool {
 	br := s.broker
 	_, there := s.subs[want.Filter]
@@ -83,7 +80,7 @@ func (s *Session) subscribe(b *store.Batch, want *Subscription, record []byte) b
 	if s.durable {
 		b.Put(kindSub, subKey(s.clientID, sub.Filter), record)
 	}
-	if isShared(sub.Filter) { // which gets no retained messages
+	if topic.IsShared(sub.Filter) { // which gets no retained messages
 		s.join(b, &sub)
 		return true
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"emanet/internal/auth"
 	"emanet/internal/mqttwire"
 )
 
@@ -152,20 +153,10 @@ func (a *admission) end() {
 	a.mu.Unlock()
 }
 
-// addressKey is what connections are counted by: an IPv6 network of 64 bits is one subscriber's. Connections over
-// Unix sockets, which have no address, count as one.
-func addressKey(addr netip.Addr) netip.Addr {
-	if addr.Is6() {
-		if p, err := addr.WithZone("").Prefix(64); err == nil {
-			return p.Addr()
-		}
-	}
-	return addr
-}
-
-// enter counts the connection for its address; false: there are too many of it.
+// enter counts the connection for its address; false: there are too many of it. Connections over Unix sockets, which
+// have no address, count as one.
 func (a *admission) enter(c *conn) bool {
-	key := addressKey(c.remote.host())
+	key := auth.Network(c.remote.host())
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.forgetLocked()

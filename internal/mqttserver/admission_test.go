@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"emanet/internal/auth"
 	"emanet/internal/mqttwire"
 )
 
@@ -57,12 +58,12 @@ func TestAddressesAreCountedByTheirNetwork(t *testing.T) {
 		t.Error("two networks count as one")
 	}
 	unix := &remotePeer{addr: &net.UnixAddr{Net: "unix"}}
-	if addressKey(unix.host()) != (netip.Addr{}) {
+	if auth.Network(unix.host()) != (netip.Addr{}) {
 		t.Error("a Unix socket has an address")
 	}
 }
 
-func key(text string) netip.Addr { return addressKey(netip.MustParseAddr(text).Unmap()) }
+func key(text string) netip.Addr { return auth.Network(netip.MustParseAddr(text)) }
 
 // bookkeeper is a server's admission alone, and what makes connections for it.
 func bookkeeper(opt Options) (*Server, func(address, client string) *conn) {

@@ -1,8 +1,6 @@
 package mqttserver
 
 import (
-	"strings"
-
 	"emanet/internal/broker"
 	"emanet/internal/mqttwire"
 	"emanet/internal/store"
@@ -25,7 +23,7 @@ func (c *conn) handleSubscribe(f mqttwire.Frame) error {
 	for i := range s.Subscriptions {
 		want := &s.Subscriptions[i]
 		filter := string(want.Filter)
-		if want.NoLocal && isShared(filter) { // [MQTT-3.8.3-4]
+		if want.NoLocal && topic.IsShared(filter) { // [MQTT-3.8.3-4]
 			return protocolError("no-local on a shared subscription")
 		}
 		if codes[i] = c.checkFilter(filter); codes[i].Failed() {
@@ -73,8 +71,6 @@ func (c *conn) checkAnswer(codes int) error {
 	}
 	return nil
 }
-
-func isShared(filter string) bool { return strings.HasPrefix(filter, "$share/") }
 
 // checkFilter says why a filter is not taken, or success.
 func (c *conn) checkFilter(filter string) mqttwire.ReasonCode {
@@ -124,7 +120,7 @@ func unsubscribed(filter string, had bool) mqttwire.ReasonCode {
 	switch {
 	case had:
 		return mqttwire.Success
-	case !isShared(filter) && topic.CheckFilter(filter) != nil:
+	case !topic.IsShared(filter) && topic.CheckFilter(filter) != nil:
 		return mqttwire.TopicFilterInvalid
 	}
 	return mqttwire.NoSubscriptionExisted // [MQTT-3.11.3-2]

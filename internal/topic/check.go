@@ -117,14 +117,18 @@ func HasWildcard(filter string) bool { return strings.ContainsAny(filter, "+#") 
 
 const sharePrefix = "$share/"
 
+// IsShared tells whether a filter is to be a shared subscription's, malformed or
+// not.
+func IsShared(filter string) bool { return strings.HasPrefix(filter, sharePrefix) }
+
 // ParseShared takes "$share/GROUP/FILTER" apart. shared is true for everything
 // that begins with "$share/", also when err is not nil: such a filter is a
 // malformed shared subscription, never an ordinary one. inner has been checked by
 // [CheckFilter]. For any other filter it returns "", filter, false, nil and checks
 // nothing.
 //
-// Source: MQTT 5.0 section 4.8.2. In MQTT 3.1.1 "$share" has no meaning and the
-// caller does not ask.
+// Source: MQTT 5.0 section 4.8.2. MQTT 3.1.1 does not know the prefix; its
+// clients mean the same by it.
 func ParseShared(filter string) (group, inner string, shared bool, err error) {
 	rest, shared := strings.CutPrefix(filter, sharePrefix)
 	if !shared {
