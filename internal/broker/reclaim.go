@@ -25,7 +25,7 @@ func (mb *member) Orphaned(entries []store.Entry) {
 // reclaim has the pump look for what moved to a member whose connection has ended, or that has unsubscribed. Under
 // the append lock.
 func (g *group) reclaim(mb *member) {
-	if !mb.session.durable || g.ended {
+	if !mb.session.durable || g.ended || !mb.loans.Unsent() { // and nothing more moves to it
 		return
 	}
 	g.pump.mu.Lock()

@@ -87,3 +87,25 @@ func TestWhatAMemberMayReadSinceAReloadGoesToIt(t *testing.T) {
 	f.RightsChanged()
 	y.expect("1")
 }
+
+func TestAGroupOfManyThatAreAwayHasNothingToLookFor(t *testing.T) {
+	t.Parallel()
+	f := setup(t, Options{})
+	all := f.members(3, 2, window(1))
+	f.burst(4, 2) // one each
+	for _, c := range all[:2] {
+		_, keys, _ := c.takes(1)
+		if _, ok, err := c.Release(keys[0]); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+	}
+	for _, c := range all {
+		c.leave()
+	}
+	f.idle()
+	f.equal("to be looked for", len(f.groups.all()[0].pump.reclaims), 1) // that of the one who was sent nothing
+	f.equal("waiting", f.Gauges().GroupsPending, 1)
+	all[0] = f.connect("member0", window(9))
+	f.idle()
+	f.equal("to be looked for", len(f.groups.all()[0].pump.reclaims), 0)
+}

@@ -114,6 +114,14 @@ func (mb *Member) Reclaim(b *store.Batch, most int) []Moved {
 	return back
 }
 
+// Unsent tells whether something moved to the member's session and was not sent yet.
+func (mb *Member) Unsent() bool {
+	m := mb.borrower
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.moved) > 0
+}
+
 // SettleMoved settles what Reclaim has taken out. size of the batch: SizeSettle each.
 func (mb *Member) SettleMoved(b *store.Batch, entries []Moved) {
 	m := mb.borrower
