@@ -27,6 +27,7 @@ type site struct {
 
 	max        atomic.Int64 // connections that are not WebSocket
 	open       atomic.Int64
+	idle       idleConns
 	refused    atomic.Uint64 // for being too many
 	unprepared atomic.Uint64
 }
@@ -115,11 +116,13 @@ func newHTTPServer(s *site, guard func(http.Handler) http.Handler) *httpServer {
 // connKey finds a request's connection in its context.
 type connKey struct{}
 
-// count bounds the connections.
+// count bounds the connections. One between two requests makes room for a new one: else whoever holds them all, at the
+// price of a request a minute each, would keep everybody out.
 func (s *site) count(nc net.Conn, state http.ConnState) {
+	s.idle.note(nc, state)
 	switch state {
 	case http.StateNew:
-		if s.open.Add(1) > s.max.Load() {
+		if s.open.Add(1) > s.max.Load() && !s.idle.endOldest() {
 			s.refused.Add(1)
 			_ = nc.Close() // its first read fails
 		}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -116,43 +117,55 @@ func TestOnlyKnownPathsAndMethodsAreServed(t *testing.T) {
 	}
 }
 
-func TestMoreHTTPConnectionsThanTheLimitAreClosed(t *testing.T) {
-	t.Parallel()
-	host := testHost(io.Discard)
-	cfg := config.Serve{HTTP: "127.0.0.1:0", MaxConnections: 2}
-	s := newSite(cfg, host, new(core))
+// served starts the HTTP listener of cfg; send opens a connection and writes to it.
+func served(t *testing.T, cfg config.Serve) (s *site, host *Host, send func(text string) net.Conn) {
+	t.Helper()
+	host = testHost(io.Discard)
+	s = newSite(cfg, host, new(core))
 	part := httpPart(cfg, host, "http", s, nil)
 	if err := part.Start(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	t.Cleanup(func() {
 		if err := part.Stop(context.Background()); err != nil {
 			t.Error(err)
 		}
-	}()
-	ask := func() (net.Conn, string) {
+	})
+	return s, host, func(text string) net.Conn {
 		nc, err := net.Dial("tcp", host.listeners[1].(string))
 		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { _ = nc.Close() })
 		_ = nc.SetDeadline(time.Now().Add(10 * time.Second))
-		if _, err := io.WriteString(nc, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		if _, err := io.WriteString(nc, text); err != nil {
 			t.Fatal(err)
 		}
-		line, _ := bufio.NewReader(nc).ReadString('\n')
-		return nc, line
+		return nc
 	}
+}
+
+const healthRequest = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+
+// status reads an answer, and is empty where the connection has ended.
+func status(nc net.Conn) string {
+	answer, err := http.ReadResponse(bufio.NewReader(nc), nil)
+	if err != nil {
+		return ""
+	}
+	_, _ = io.Copy(io.Discard, answer.Body)
+	return answer.Status
+}
+
+func TestMoreHTTPConnectionsThanTheLimitAreClosed(t *testing.T) {
+	t.Parallel()
+	cfg := config.Serve{HTTP: "127.0.0.1:0", MaxConnections: 2}
+	s, host, send := served(t, cfg)
 	for range 2 {
-		nc, line := ask()
-		defer func() { _ = nc.Close() }()
-		if !strings.HasPrefix(line, "HTTP/1.1 200 ") {
-			t.Errorf("answered with %q", line)
-		}
+		send("GET /heal")
 	}
-	third, line := ask()
-	defer func() { _ = third.Close() }()
-	if line != "" {
-		t.Errorf("the third is answered with %q", line)
+	if got := status(send(healthRequest)); got != "" {
+		t.Errorf("the third is answered with %q", got)
 	}
 	if n := s.refused.Load(); n != 1 {
 		t.Errorf("%d counted", n)
@@ -161,9 +174,42 @@ func TestMoreHTTPConnectionsThanTheLimitAreClosed(t *testing.T) {
 	for _, apply := range host.reloads.configurations {
 		apply(cfg)
 	}
-	more, line := ask()
-	defer func() { _ = more.Close() }()
-	if !strings.HasPrefix(line, "HTTP/1.1 200 ") {
-		t.Errorf("after a reload that allows three: %q", line)
+	if got := status(send(healthRequest)); got != "200 OK" {
+		t.Errorf("after a reload that allows three: %q", got)
 	}
+}
+
+func TestAnHTTPConnectionBetweenTwoRequestsMakesRoomForANewOne(t *testing.T) {
+	t.Parallel()
+	s, _, send := served(t, config.Serve{HTTP: "127.0.0.1:0", MaxConnections: 2})
+	idle := make([]net.Conn, 2)
+	for i := range idle {
+		idle[i] = send(healthRequest)
+		if got := status(idle[i]); got != "200 OK" {
+			t.Fatalf("answered with %q", got)
+		}
+		for began := time.Now(); s.idle.len() != i+1; runtime.Gosched() {
+			if time.Since(began) > 10*time.Second {
+				t.Fatalf("%d are idle", s.idle.len())
+			}
+		}
+	}
+	if got := status(send(healthRequest)); got != "200 OK" {
+		t.Errorf("the third is answered with %q", got)
+	}
+	if got := status(idle[0]); got != "" {
+		t.Errorf("the first goes on with %q", got)
+	}
+	if _, err := io.WriteString(idle[1], healthRequest); err != nil {
+		t.Fatal(err)
+	}
+	if got := status(idle[1]); got != "200 OK" || s.refused.Load() != 0 {
+		t.Errorf("the second goes on with %q; %d refused", got, s.refused.Load())
+	}
+}
+
+func (i *idleConns) len() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.order.Len()
 }
