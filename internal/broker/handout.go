@@ -55,7 +55,10 @@ func (g *group) handLive(mb *member, lent []mailbox.Lent) int {
 	}
 	much := false
 	for i := range lent {
-		much = c.receiver.Live(lent[i].Message, lent[i].Attr, lent[i].Tag) || much
+		if much = c.receiver.Live(lent[i].Message, lent[i].Attr, lent[i].Tag); much {
+			lent = lent[:i+1] // what it would have to drop is safe in the group, and others may have it
+			break
+		}
 	}
 	mb.loans.Settled(b, lent)
 	b.Commit()

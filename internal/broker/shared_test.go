@@ -503,6 +503,19 @@ func TestMembersAtQoS0AreHandedWhatWaits(t *testing.T) {
 	f.equal("left", f.Gauges().GroupsPending, 0)
 }
 
+func TestAMemberAtQoS0ThatHasTooMuchLeavesTheRestToOthers(t *testing.T) {
+	t.Parallel()
+	f := setup(t, Options{})
+	zero, one := f.connect("zero"), f.connect("one")
+	zero.subscribe(to("$share/g/a", 0))
+	one.subscribe(to("$share/g/a", 1))
+	zero.mu.Lock()
+	zero.much = true // with each message
+	zero.mu.Unlock()
+	f.burst(6, 1)
+	one.receive(4) // more than every other one
+}
+
 func TestTheBoundOfAGroupIsThatOfASession(t *testing.T) {
 	t.Parallel()
 	f := setup(t, Options{MaxQueued: 5})
