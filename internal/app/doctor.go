@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"syscall"
 	"text/tabwriter"
 
 	"emanet/internal/doctor"
@@ -27,6 +28,9 @@ type Need struct {
 
 // Doctor looks at the machine and the data directory, and prints what it found, as text or as JSON.
 func Doctor(need Need, out io.Writer, asJSON bool) error {
+	if need.Dir == "" {
+		return UsageError{errors.New("the name of the data directory is empty")}
+	}
 	journal := int64(need.JournalSegments) * need.JournalSegmentBytes
 	if need.MaxConnections < 0 || need.JournalSegments < 0 || journal < 0 {
 		return UsageError{errors.New("a negative number makes no sense")}
@@ -52,6 +56,8 @@ func format(dir string) []doctor.Finding {
 	got, known, err := local.Format(dir)
 	f := doctor.Finding{Check: "format", Level: doctor.OK}
 	switch {
+	case errors.Is(err, syscall.ENOTDIR): // which has been found
+		return nil
 	case errors.Is(err, store.ErrFormat):
 		f.Level, f.Found, f.Change = doctor.Problem, err.Error(), "run the emanet that wrote it, or a newer one"
 	case err != nil:

@@ -38,6 +38,22 @@ func TestADirectoryOfANewerEmanetIsAProblem(t *testing.T) {
 	}
 }
 
+func TestAFileIsNoDataDirectoryAndNothingElseIsSaidOfIt(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := Doctor(Need{Dir: name}, &out, false); !errors.Is(err, ErrUnfit) || strings.Count(out.String(), "problem") != 1 {
+		t.Errorf("%v:\n%s", err, &out)
+	}
+	var usage UsageError
+	if err := Doctor(Need{}, &out, false); !errors.As(err, &usage) {
+		t.Errorf("no name: %v", err)
+	}
+}
+
 func TestAFindingIsALineAndWhatToChangeTheNext(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -95,10 +96,22 @@ func directory(dir string) (where string, found []Finding) {
 		return "", []Finding{problem("directory", "give it to the broker's user: chown", "user %d cannot write to it: %v", os.Geteuid(), err)}
 	}
 	if st.Mode().Perm()&0o077 != 0 {
+		if isOthers(dir) { // who might miss it
+			return dir, []Finding{warning("directory", "give the broker a directory of its own", "%s holds files that are not a broker's", dir)}
+		}
 		return dir, []Finding{warning("directory", "chmod 700 "+dir, "%s has mode %#o: other users can read messages",
 			dir, st.Mode().Perm())}
 	}
 	return dir, []Finding{ok("directory", "%s is there, and for its owner only", dir)}
+}
+
+// isOthers tells whether the directory is in use for something else: it has files, and a broker has never been there.
+func isOthers(dir string) bool {
+	if _, err := os.Lstat(filepath.Join(dir, "format")); !os.IsNotExist(err) {
+		return false
+	}
+	entries, err := os.ReadDir(dir)
+	return err == nil && slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() != "lost+found" && e.Name() != "LOCK" })
 }
 
 func above(dir string) (string, []Finding) {

@@ -79,6 +79,26 @@ func TestARealDiskIsMeasuredAndTheDirectoryStaysAsItWas(t *testing.T) {
 	}
 }
 
+func TestADirectoryOfSomethingElseIsNotToBeClosed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // as /, or a home
+		t.Fatal(err)
+	}
+	found := examine(t, Options{Dir: dir})
+	expect(t, found, "directory", Warning, "other users can read")
+	if err := os.WriteFile(filepath.Join(dir, "vmlinuz"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	found = examine(t, Options{Dir: dir})
+	expect(t, found, "directory", Warning, "not a broker's")
+	for _, f := range found {
+		if f.Check == "directory" && strings.Contains(f.Change, "chmod") {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
 func TestADirectoryInMemoryIsFoundOut(t *testing.T) {
 	t.Parallel()
 	const memory = "/dev/shm"
