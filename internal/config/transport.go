@@ -133,6 +133,9 @@ func (m *FileMode) UnmarshalText(text []byte) error {
 // String gives the mode as UnmarshalText reads it.
 func (m FileMode) String() string { return fmt.Sprintf("0%o", uint16(m)) }
 
+// maxUnixPath is what every system takes, 104 bytes, less what follows the name while the socket is made.
+const maxUnixPath = 92
+
 // completeTransport checks what listeners need, and refuses what nothing would use.
 func (s *Serve) completeTransport() error {
 	if err := s.completeTLS(); err != nil {
@@ -140,6 +143,9 @@ func (s *Serve) completeTransport() error {
 	}
 	if s.WS.Origins != nil && !s.HTTP.On() && !s.HTTPS.On() {
 		return badFlag("ws-origins", "neither --http nor --https is on, which serve WebSocket")
+	}
+	if len(s.MQTTUnix) > maxUnixPath {
+		return badFlag("mqtt-unix", "its %d bytes are more than the %d that the path of a socket may have", len(s.MQTTUnix), maxUnixPath)
 	}
 	p := &s.Proxy
 	for _, name := range p.Listeners {

@@ -33,6 +33,7 @@ func TestWhatListenersNeedIsAskedFor(t *testing.T) {
 		{"an origin without a scheme", []string{"--ws-origins=example.org"}, []string{"--ws-origins", "example.org"}},
 		{"origins that nothing uses", []string{"--ws-origins=*", "--http=off"}, []string{"--ws-origins", "--https"}},
 		{"frames too small for anything", []string{"--ws-max-frame-bytes=100"}, []string{"--ws-max-frame-bytes", "1KiB"}},
+		{"a socket's path that is too long", []string{"--mqtt-unix=/" + strings.Repeat("x", 92)}, []string{"--mqtt-unix", "93 bytes"}},
 		{"a mode that is none", []string{"--mqtt-unix=/tmp/x", "--mqtt-unix-mode=0888"}, []string{"--mqtt-unix-mode", "0888"}},
 	}
 	for _, test := range tests {
