@@ -36,7 +36,7 @@ var sees = []struct {
 		imports: []string{"internal/disk", "internal/journal", "internal/message", "internal/store"},
 		inTests: []string{"internal/disk/powercut", "internal/disk/sqlitevfs", "internal/store/storetest"}},
 	{pkg: "internal/transport/certtest"},
-	{pkg: "internal/transport", inTests: []string{"internal/transport/certtest"}},
+	{pkg: "internal/transport", imports: []string{"internal/disk"}, inTests: []string{"internal/transport/certtest"}},
 	{pkg: "internal/mailbox", imports: []string{"internal/message", "internal/store"}, inTests: engineInTests},
 	{pkg: "internal/broker",
 		imports: []string{"internal/auth", "internal/mailbox", "internal/message", "internal/store", "internal/topic"},

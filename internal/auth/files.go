@@ -10,6 +10,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"emanet/internal/disk"
 )
 
 // NameMax is the longest user name in bytes. It bounds what a session's record takes.
@@ -153,6 +155,9 @@ func (r *reader) readAll(files *Files) error {
 // read reads a file and notes which one it was.
 func (r *reader) read(path string) (string, error) {
 	r.seen[path] = nil
+	if err := disk.CheckRegular(path); err != nil {
+		return "", err
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return "", errors.Unwrap(err) // the path is known

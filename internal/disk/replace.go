@@ -68,3 +68,18 @@ func LockFile(name string, patience time.Duration) (io.Closer, error) {
 		time.Sleep(lockLook)
 	}
 }
+
+// ErrNotRegular is what CheckRegular answers.
+var ErrNotRegular = errors.New("it is not a regular file, and has to be one: it is read again when it changes, and a pipe would be waited for")
+
+// CheckRegular says whether the file of that name can be opened and read without waiting for anybody.
+func CheckRegular(name string) error {
+	st, err := os.Stat(name)
+	if err != nil {
+		return errors.Unwrap(err) // the name is known
+	}
+	if !st.Mode().IsRegular() {
+		return ErrNotRegular
+	}
+	return nil
+}

@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,6 +39,22 @@ func TestAReplacedFileIsTheOwnersAloneAndLeavesNothingBeside(t *testing.T) {
 	}
 	if err := Replace(filepath.Join(dir, "none", "users"), nil); err == nil {
 		t.Error("a directory that is not there was written to")
+	}
+}
+
+func TestOnlyARegularFileIsOne(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	name, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	if err := errors.Join(os.WriteFile(name, nil, 0o600), os.Symlink(name, link)); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]error{
+		name: nil, link: nil, dir: ErrNotRegular, os.DevNull: ErrNotRegular, filepath.Join(dir, "none"): os.ErrNotExist,
+	} {
+		if err := CheckRegular(name); !errors.Is(err, want) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

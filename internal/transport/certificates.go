@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"emanet/internal/disk"
 )
 
 // Files are what TLS listeners show and ask for, PEM.
@@ -88,6 +90,14 @@ func (c *Certificates) Config() *tls.Config { return c.now.Load().config }
 func (c *Certificates) Leaf() *x509.Certificate { return c.now.Load().leaf }
 
 func (c *Certificates) load() (*loaded, error) {
+	for _, name := range []string{c.files.Cert, c.files.Key, c.files.ClientCA} {
+		if name == "" {
+			continue
+		}
+		if err := disk.CheckRegular(name); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
 	pair, err := tls.LoadX509KeyPair(c.files.Cert, c.files.Key)
 	if err != nil {
 		return nil, fmt.Errorf("%s with %s: %w", c.files.Cert, c.files.Key, err)
