@@ -14,7 +14,7 @@ import (
 )
 
 // TestASharedSubscriptionLosesNothingAndDoublesNoQoS2 has members of every kind come and go, take, acknowledge or
-// not, unsubscribe, be taken over and begin anew, between kills and power cuts, while messages come at QoS 1 and
+// not, unsubscribe, be taken over and begin anew, between kills, power cuts and restarts, while messages come at QoS 1 and
 // 2. What was acknowledged is delivered to some member; at QoS 2 no two deliveries are made of it. What may be
 // lost is what a crash found on its way, at QoS 2, to a member that then comes without its session.
 //
@@ -108,6 +108,8 @@ func (m *sharedModel) step() {
 	switch n := m.rng.IntN(1000); {
 	case n < 4:
 		m.crash()
+	case n < 7:
+		m.restart()
 	case n < 260:
 		m.publish()
 	case n < 560:
@@ -167,10 +169,26 @@ func (m *sharedModel) crash() {
 	m.note()
 	m.logf("CRASH")
 	m.f.crash(how)
+	m.begin(func(s *sharer) bool { return true })
+}
+
+// restart is an end in good order. Of a member without a persistent session nothing is lost.
+func (m *sharedModel) restart() {
+	m.logf("RESTART")
+	m.f.stop()
+	m.f.open()
+	for number, lsn := range m.waiting {
+		m.acked[number] = m.acked[number] || lsn <= m.f.lastFlushed
+	}
+	m.begin(func(s *sharer) bool { return s.persistent })
+}
+
+// begin begins a life. risks tells of a member whether it may have had something on its way to it.
+func (m *sharedModel) begin(risks func(*sharer) bool) {
 	m.waiting = map[int]store.LSN{}
 	m.pub = m.f.connect("pub")
 	for _, s := range m.members {
-		if s.qos == 2 && !s.stays && !(s.persistent && m.faithful) { // it may come back without its session
+		if s.qos == 2 && !s.stays && !(s.persistent && m.faithful) && risks(s) { // it may come back without its session
 			m.risk += s.window
 		}
 		s.lost()
