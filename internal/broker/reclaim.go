@@ -42,10 +42,7 @@ func (g *group) takeIn() bool {
 	if p.blocked.Load() || g.broker.pumps.isClosed() {
 		return false
 	}
-	p.mu.Lock()
-	orphans, reclaims := p.orphans, p.reclaims
-	p.orphans, p.reclaims = nil, nil
-	p.mu.Unlock()
+	orphans, reclaims := p.takeRest()
 	for len(orphans) > 0 {
 		n, ok := g.adopt(orphans, g.begin)
 		if orphans = orphans[n:]; !ok {
@@ -131,12 +128,12 @@ func (g *group) adopt(orphans []store.Entry, begin func(int) (*store.Batch, erro
 // stopPatience is how long an end in good order waits for room in a full journal.
 const stopPatience = 5 * time.Second
 
-// keepOrphans puts on disk what the pumps did not come to: orphans are in no other place. What is to be reclaimed is in
-// its member's mailbox.
+// keepOrphans puts on disk what the pumps did not come to: orphans are in no other place. What is to be reclaimed is on
+// disk, but after a restart nobody knows any more that it was not sent: if there are other members it is theirs, too.
 func (b *Broker) keepOrphans() {
 	begin := func(size int) (*store.Batch, error) { return b.controlWithin(size, stopPatience) }
 	for _, g := range b.groups.all() {
-		orphans := g.pump.takeOrphans()
+		orphans, reclaims := g.pump.takeRest()
 		for ok := true; ok && len(orphans) > 0; {
 			var n int
 			n, ok = g.adopt(orphans, begin)
@@ -145,15 +142,21 @@ func (b *Broker) keepOrphans() {
 		if len(orphans) > 0 {
 			b.log.Error("messages on their way to a member that is gone are lost", "share", g.key, "count", len(orphans))
 		}
+		for _, mb := range reclaims {
+			others := slices.ContainsFunc(*g.members.Load(), func(o *member) bool { return o != mb })
+			if others && !g.takeFrom(mb) {
+				break // it stays with the member
+			}
+		}
 	}
 }
 
-func (p *pump) takeOrphans() []store.Entry {
+func (p *pump) takeRest() ([]store.Entry, []*member) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	orphans := p.orphans
-	p.orphans = nil
-	return orphans
+	orphans, reclaims := p.orphans, p.reclaims
+	p.orphans, p.reclaims = nil, nil
+	return orphans, reclaims
 }
 
 // reclaimMax entries move back in one batch.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"emanet/internal/auth"
@@ -108,4 +109,20 @@ func TestAGroupOfManyThatAreAwayHasNothingToLookFor(t *testing.T) {
 	all[0] = f.connect("member0", window(9))
 	f.idle()
 	f.equal("to be looked for", len(f.groups.all()[0].pump.reclaims), 0)
+}
+
+func TestAfterAnOrderlyEndOthersGetWhatAPersistentMemberWasNotSent(t *testing.T) {
+	t.Parallel()
+	f := setup(t, Options{})
+	all := f.members(2, 2, window(2))
+	f.burst(4, 2)
+	sent, _, _ := all[0].takes(2)
+	f.equal("sent", sent, []string{"1", "3"})
+	f.stop()
+	f.open()
+	other := f.connect("member0", window(9))
+	f.idle()
+	got, _, _ := other.takes(4)
+	slices.Sort(got)
+	f.equal("got", got, []string{"1", "2", "3", "4"})
 }
