@@ -41,7 +41,7 @@ func withBroker(t *testing.T, use func(host *Host)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	host.OnSummary(func() Pending { return Pending{} })
-	list := append(parts(cfg, host), Part{
+	list := append(parts(cfg, host), reloadPart(host, nil), Part{
 		Name:  "use",
 		Start: func(context.Context) error { use(host); cancel(); return nil },
 		Stop:  func(context.Context) error { return nil },
