@@ -1,8 +1,10 @@
 package app
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 
 	"emanet/internal/config"
 )
@@ -10,13 +12,33 @@ import (
 // newLogger gives the process's log. Its level may be one that changes (slog.LevelVar). tellLeft writes at the end how
 // many lines a storm has left out.
 func newLogger(output io.Writer, form config.LogFormat, level slog.Leveler) (log *slog.Logger, tellLeft func()) {
-	options := &slog.HandlerOptions{Level: level}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: clip}
 	var handler slog.Handler = slog.NewTextHandler(output, options)
 	if form == config.LogJSON {
 		handler = slog.NewJSONHandler(output, options)
 	}
 	limited := limitLog(handler)
 	return slog.New(limited), limited.limits.tellLeft
+}
+
+// logValueMax bounds a value in bytes: clients choose their ids and topics, of up to 64 KiB, and could fill a disk.
+const logValueMax = 1 << 10
+
+// clip is a slog.HandlerOptions.ReplaceAttr.
+func clip(_ []string, a slog.Attr) slog.Attr {
+	var text string
+	switch v := a.Value; v.Kind() {
+	case slog.KindString:
+		text = v.String()
+	case slog.KindAny:
+		if err, ok := v.Any().(error); ok {
+			text = err.Error()
+		}
+	}
+	if len(text) > logValueMax {
+		a.Value = slog.StringValue(fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:logValueMax], ""), len(text)))
+	}
+	return a
 }
 
 // warnAtStart says at every start what an operator should not forget having

@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -74,5 +75,23 @@ func TestErrorsAndTheLevelDebugAreWrittenWhole(t *testing.T) {
 	told()
 	if n := strings.Count(whole.String(), `"msg":"connected"`); n != 3*logLinesMax {
 		t.Errorf("%d of %d lines at the level debug", n, 3*logLinesMax)
+	}
+}
+
+func TestAValueOfALogLineIsClipped(t *testing.T) {
+	t.Parallel()
+	for _, form := range []config.LogFormat{config.LogText, config.LogJSON} {
+		var out bytes.Buffer
+		log, _ := newLogger(&out, form, slog.LevelInfo)
+		long := strings.Repeat("ü", 30_000)
+		log.Warn("connection ended", "client", long, "err", errors.New(long), "remote", "here", slog.Group("g", "topic", long))
+		if n := out.Len(); n > 4*logValueMax {
+			t.Errorf("%s: a line of %d bytes", form, n)
+		}
+		for _, want := range []string{"ü… (60000 bytes)", "here"} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s: no %q in %s", form, want, &out)
+			}
+		}
 	}
 }
