@@ -89,9 +89,9 @@ func (c *Client) deny(qos uint8, packetID uint16) (Outcome, error) {
 		return denied, nil
 	}
 	if c.session.durable {
-		b, err := c.broker.control(0)
+		b, err := c.control(store.SizeSmall)
 		if err != nil {
-			return Outcome{}, err
+			return Outcome{Room: store.SizeSmall}, err // held like any publish: what its burst has done must not wait
 		}
 		defer b.Abort()
 		if c.session.client != c {

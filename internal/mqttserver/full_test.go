@@ -38,11 +38,13 @@ func (r *rig) fill() (release func()) {
 func (r *rig) busy() (release func()) {
 	r.Helper()
 	release = r.holdFlushes()
-	for size := 16 << 10; size >= store.SizeSettle; {
+	for size := 16 << 10; size >= store.SizeSmall; {
 		b, err := r.store.Begin(store.Control, size)
 		switch {
+		case errors.Is(err, store.ErrBusy) && size > store.SizeSmall:
+			size = max(size/2, store.SizeSmall)
 		case errors.Is(err, store.ErrBusy):
-			size /= 2
+			size = 0
 		case err != nil:
 			r.Fatal(err)
 		default: // what was not retained is removed
