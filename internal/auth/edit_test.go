@@ -22,9 +22,6 @@ topics = [
   { access = "deny", topic = "a/secret" },
 ]
 
-[users.alice.vhosts."/"]
-read = ".*"
-
 # bob
 [users."bob b"]
 password = "%s"
@@ -99,6 +96,18 @@ password = "` + b + `"
 	list, err := path.List()
 	if err != nil || fmt.Sprint(list) != "[{bob b true [] 0} {carol c. true [monitoring] 0}]" {
 		t.Errorf("%v, %v", list, err)
+	}
+}
+
+func TestAUserGoesWithItsTables(t *testing.T) {
+	v := verifierOf(t, "x")
+	bob := "[users.bob]\npassword = \"" + v + "\"\n[[users.bob.topics]]\naccess = \"read\"\ntopic = \"b\"\n"
+	path := UsersFile(put(t, t.TempDir(), "users", strings.ReplaceAll(bob, "bob", "alice")+bob))
+	if err := path.Remove("alice"); err != nil {
+		t.Fatal(err)
+	}
+	if got := contents(t, path); got != bob {
+		t.Errorf("after removing alice:\n%s", got)
 	}
 }
 

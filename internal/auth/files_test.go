@@ -37,7 +37,8 @@ func TestEveryLineThatIsNotUnderstoodIsNamed(t *testing.T) {
 		{"users", "[users.a]\npassword = \"secret\"\n", `user "a": password: a verifier begins with SCRAM-SHA-256$`},
 		{"users", "[users.a]\npassword = \"SCRAM-SHA-256$100:c2FsdA==$x:y\"\n", `user "a": password: iterations "100": not a number from 4096`},
 		{"users", "[users.a]\n", `user "a": no password, and no certificate tells who it is`},
-		{"users", "[users.a]\npassword = \"" + good + "\"\nvhosts = {\"/\" = {read = \"(\"}}\n", `user "a": virtual host "/": read: error parsing regexp`},
+		{"users", "[users.a]\npassword = \"" + good + "\"\nvhosts = {\"/\" = {read = \".*\"}}\n", `user "a": vhosts: virtual hosts come with AMQP`},
+		{"users", "[users.a]\npassword = \"" + good + "\"\n[users.a.vhosts.\"/\"]\n", `user "a": vhosts: virtual hosts come with AMQP`},
 		{"users", "[users.a]\npassword = \"" + good + "\"\ntopics = [{access=\"read\", topic=\"a#\"}]\n", `user "a": topics: "a#"`},
 		{"users", "[[patterns]]\naccess=\"all\"\ntopic=\"x\"\n", `patterns: topics: access "all" is none of`},
 		{"users", "[anonymous]\ntopic=\"x\"\n", "unknown key anonymous.topic; the nearest known one is topics"},
@@ -110,10 +111,6 @@ patterns = [{access = "read", topic = "dev/%u/%c"}]
 password = "`+verifierOf(t, "secret")+`"
 tags = ["monitoring"]
 topics = [{access = "readwrite", topic = "a/#"}, {access = "deny", topic = "a/b"}]
-[users.alice.vhosts."/"]
-configure = "^$"
-write = ".*"
-read = ".*"
 [anonymous]
 topics = [{access = "read", topic = "public"}]
 `)})
@@ -126,9 +123,6 @@ topics = [{access = "read", topic = "public"}]
 	}
 	if ghost := u.Rights("ghost", "c1"); ghost == nil || ghost.MayRead("dev/ghost/c1") {
 		t.Error("a user who does not exist has rights")
-	}
-	if v := u.now.Load().users["alice"].vhosts; len(v) != 1 || v[0] != (VHost{"/", "^$", ".*", ".*"}) {
-		t.Errorf("virtual hosts: %v", v)
 	}
 }
 
@@ -212,6 +206,6 @@ func FuzzPasswords(f *testing.F) {
 }
 
 func FuzzUsersFile(f *testing.F) {
-	f.Add("[users.a]\npassword = \"SCRAM-SHA-256$4096:c2FsdA==$x:y\"\ntopics = [{access=\"read\", topic=\"x\"}]\n[users.a.vhosts.\"/\"]\nread=\".*\"")
+	f.Add("[users.a]\npassword = \"SCRAM-SHA-256$4096:c2FsdA==$x:y\"\ntopics = [{access=\"read\", topic=\"x\"}]")
 	f.Fuzz(func(t *testing.T, text string) { _ = newReader().readUsers(text, false) })
 }

@@ -3,8 +3,6 @@ package auth
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -24,11 +22,6 @@ import (
 //	  { access = "deny", topic = "site/1/keys" },
 //	]
 //
-//	[users.alice.vhosts."/"]
-//	configure = "^$"
-//	write = ".*"
-//	read = ".*"
-//
 //	[anonymous]                # clients without a user name
 //	topics = [ { access = "read", topic = "public/#" } ]
 //
@@ -42,10 +35,9 @@ type usersFile struct {
 }
 
 type userEntry struct {
-	Password string                `toml:"password"`
-	Tags     []string              `toml:"tags"`
-	Topics   []ruleEntry           `toml:"topics"`
-	VHosts   map[string]vhostEntry `toml:"vhosts"`
+	Password string      `toml:"password"`
+	Tags     []string    `toml:"tags"`
+	Topics   []ruleEntry `toml:"topics"`
 }
 
 type anonymousEntry struct {
@@ -57,12 +49,6 @@ type ruleEntry struct {
 	Topic  string `toml:"topic"`
 }
 
-type vhostEntry struct {
-	Configure string `toml:"configure"`
-	Write     string `toml:"write"`
-	Read      string `toml:"read"`
-}
-
 // The tags there are. Both may read /metrics where it asks for a user.
 const (
 	TagAdministrator = "administrator"
@@ -72,9 +58,8 @@ const (
 var (
 	tags       = []string{TagAdministrator, TagMonitoring}
 	topKeys    = []string{"users", "anonymous", "patterns"}
-	userKeys   = []string{"password", "tags", "topics", "vhosts"}
+	userKeys   = []string{"password", "tags", "topics"}
 	ruleKeys   = []string{"access", "topic"}
-	vhostKeys  = []string{"configure", "write", "read"}
 	nobodyKeys = []string{"topics"}
 )
 
@@ -91,6 +76,9 @@ func decodeUsers(text string) (*usersFile, error) {
 	}
 	if unknown := meta.Undecoded(); len(unknown) > 0 {
 		key := unknown[0]
+		if len(key) > 2 && key[0] == "users" && key[2] == "vhosts" {
+			return nil, fmt.Errorf("user %q: vhosts: virtual hosts come with AMQP, which emanet does not speak yet", key[1])
+		}
 		if !slices.Contains(topKeys, key[0]) {
 			key = key[:1]
 		}
@@ -113,10 +101,8 @@ func knownBeside(key toml.Key) []string {
 		return ruleKeys
 	case len(key) <= 3:
 		return userKeys
-	case key[2] == "topics":
-		return ruleKeys
 	}
-	return vhostKeys
+	return ruleKeys
 }
 
 // checked makes a user and its rules of an entry. Without a password the user is nil: such a name is for certificates.
@@ -134,15 +120,6 @@ func (e *userEntry) checked(name string) (*user, rules, error) {
 		}
 	}
 	u := &user{name: name, tags: e.Tags}
-	for _, vhost := range slices.Sorted(maps.Keys(e.VHosts)) {
-		v := e.VHosts[vhost]
-		for key, expression := range map[string]string{"configure": v.Configure, "write": v.Write, "read": v.Read} {
-			if _, err := regexp.Compile(expression); err != nil {
-				return nil, nil, fmt.Errorf("virtual host %q: %s: %w", vhost, key, err)
-			}
-		}
-		u.vhosts = append(u.vhosts, VHost{vhost, v.Configure, v.Write, v.Read})
-	}
 	if e.Password == "" {
 		return nil, rs, nil
 	}

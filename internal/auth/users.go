@@ -42,7 +42,6 @@ type user struct {
 	verifier verifier
 	proof    string // the verifier's text
 	tags     []string
-	vhosts   []VHost
 	// proven is the keyed hash of the password that was found right (login.go).
 	proven atomic.Pointer[[32]byte]
 }
@@ -79,14 +78,6 @@ func (u *Users) Rights(user, client string) *Rights {
 		return newRights(r.nobodys, r.patterns, "", client)
 	}
 	return newRights(r.topics[user], r.patterns, user, client)
-}
-
-// VHost is what a user may do in an AMQP virtual host, as in RabbitMQ: names
-// that match a regular expression may be configured, written, read. It is
-// checked and kept; nothing speaks AMQP yet.
-type VHost struct {
-	Name                   string
-	Configure, Write, Read string
 }
 
 // Tagged tells whether the user of a login has one of the tags.
