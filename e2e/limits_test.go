@@ -148,6 +148,34 @@ func TestLimitOnTheMemoryOfRetainedMessages(t *testing.T) {
 	})
 }
 
+func TestLimitOnTheSizeOfConnect(t *testing.T) {
+	OnlyEmanet(t)
+	t.Parallel()
+	big := func(version byte, n int) Connect {
+		c := as(version, Name("c"), strings.Repeat("u", n), strings.Repeat("p", n))
+		c.Will = &Will{Topic: "will", Payload: strings.Repeat("w", n)}
+		return c
+	}
+	b := Start(t)
+	limited(t, b, "mqtt-max-connect-bytes", func(t *testing.T, version byte) {
+		if c, code := tryConnect(t, b, big(version, 65535)); c == nil {
+			t.Fatalf("a will, a user name and a password of 64 KiB each are refused with %#x", code)
+		}
+		c := Dial(t, b.Addr(), version)
+		c.Write([]byte{0x10, 0x80, 0x80, 0x10}) // 256 KiB after these
+		c.ExpectClosed()
+	})
+	b = Start(t, "--mqtt-max-connect-bytes", "1KiB")
+	limited(t, b, "mqtt-max-connect-bytes", func(t *testing.T, version byte) {
+		if c, code := tryConnect(t, b, big(version, 300)); c == nil {
+			t.Fatalf("1000 bytes are refused with %#x", code)
+		}
+		if c, code := tryConnect(t, b, big(version, 350)); c != nil || code != 0 {
+			t.Errorf("more than 1 KiB is answered with %#x", code)
+		}
+	})
+}
+
 func TestLimitsOnPacketsAndTheirNumber(t *testing.T) {
 	OnlyEmanet(t)
 	t.Parallel()

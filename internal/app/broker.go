@@ -198,6 +198,7 @@ func mqttOptions(cfg config.Serve, host *Host) mqttserver.Options {
 		TopicAliasMaxOut: l.TopicAliasMaxOut,
 		MaxKeepAlive:     l.MaxKeepAlive,
 		ConnectTimeout:   l.ConnectTimeout,
+		MaxConnect:       uint32(l.MaxConnectBytes),
 		SessionExpiry:    expirySeconds(l.SessionExpiry),
 		MaxSessionExpiry: expirySeconds(l.MaxSessionExpiry),
 		MaxTopicLevels:   l.MaxTopicLevels,

@@ -36,6 +36,7 @@ func limits(cfg *config.Serve) []limit {
 		{"login-delay-max", cfg.LoginDelayMax.Seconds(), nil},
 		{"mqtt-max-pending-handshakes", atMost(m.MaxPendingHandshakes), hit(mqttserver.HitPending)},
 		{"mqtt-connect-timeout", m.ConnectTimeout.Seconds(), hit(mqttserver.HitConnectTimeout)},
+		{"mqtt-max-connect-bytes", atMost(int(m.MaxConnectBytes)), hit(mqttserver.HitConnect)},
 		{"mqtt-max-keep-alive", atMost(int(m.MaxKeepAlive / time.Second)), hit(mqttserver.HitKeepAlive)},
 		{"mqtt-min-keep-alive", m.MinKeepAlive.Seconds(), nil}, // counted with the other
 		{"mqtt-max-will-delay", expiry(m.MaxWillDelay), hit(mqttserver.HitWillDelay)},

@@ -42,8 +42,17 @@ func (s *Serve) Complete() error {
 		return badFlag("max-packet-bytes", "%v is not between %v and %v, which is half of --journal-segment-bytes",
 			s.MaxPacketBytes, minPacketBytes, half)
 	}
+	if s.Limits.MaxConnectBytes == 0 {
+		s.Limits.MaxConnectBytes = min(connectBytes, s.MaxPacketBytes)
+	}
+	if n := s.Limits.MaxConnectBytes; n < minPacketBytes || n > s.MaxPacketBytes {
+		return badFlag("mqtt-max-connect-bytes", "%v is not between %v and %v, which is --max-packet-bytes", n, minPacketBytes, s.MaxPacketBytes)
+	}
 	return s.completeListeners()
 }
+
+// connectBytes has room for the longest payload of a will and the longest password, and as much for all else.
+const connectBytes Bytes = 256 << 10
 
 // minPacketBytes lets every handshake through; a smaller limit would only
 // refuse clients in ways nobody can trace.

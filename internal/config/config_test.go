@@ -57,6 +57,9 @@ func TestDefaultsNeedNothingSet(t *testing.T) {
 	if serve.MaxPacketBytes != 8<<20 {
 		t.Errorf("max-packet-bytes = %v, want half of a 16 MiB segment", serve.MaxPacketBytes)
 	}
+	if got := mustParse(t, nil, "--max-packet-bytes=2KiB").Limits.MaxConnectBytes; serve.Limits.MaxConnectBytes != 256<<10 || got != 2<<10 {
+		t.Errorf("mqtt-max-connect-bytes = %v, and %v where packets have 2 KiB", serve.Limits.MaxConnectBytes, got)
+	}
 	if serve.Limits.Overflow != DropOldest || serve.Limits.MaxQueued != 100_000 || serve.Limits.MaxQueuedBytes != 64<<20 || serve.Limits.SessionExpiry != Never {
 		t.Errorf("limits: %+v", serve.Limits)
 	}
@@ -137,6 +140,9 @@ func TestBadInputIsRefusedNamingWhatToChange(t *testing.T) {
 		{name: "a level that does not exist", args: []string{"--log-level=loud"}, want: []string{"--log-level", "loud"}},
 		{name: "a port that is none", args: []string{"--mqtt=127.0.0.1:mqtt"}, want: []string{"--mqtt", "port"}},
 		{name: "an address without a port", args: []string{"--http=localhost"}, want: []string{"--http", "HOST:PORT"}},
+		{name: "a CONNECT larger than a packet", args: []string{"--mqtt-max-connect-bytes=2MiB", "--max-packet-bytes=1MiB"},
+			want: []string{"--mqtt-max-connect-bytes", "2MiB", "1MiB", "--max-packet-bytes"}},
+		{name: "a CONNECT smaller than any", args: []string{"--mqtt-max-connect-bytes=1023B"}, want: []string{"--mqtt-max-connect-bytes", "1KiB"}},
 		{name: "a packet larger than half a segment", args: []string{"--max-packet-bytes=9MiB"},
 			want: []string{"--max-packet-bytes", "9MiB", "8MiB", "--journal-segment-bytes"}},
 		{name: "every listener off", args: []string{"--mqtt=off", "--http=off"}, want: []string{"--mqtt", "every listener is off"}},

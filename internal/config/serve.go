@@ -70,10 +70,11 @@ type MQTTLimits struct {
 	TopicAliasMax    int `default:"32" placeholder:"N" help:"Topic aliases that one MQTT 5 client may use; announced in CONNACK, 0 allows none."`
 	TopicAliasMaxOut int `default:"32" placeholder:"N" help:"Topic aliases used towards one MQTT 5 client, for the topics it gets most often. The client's Topic Alias Maximum can lower it; 0 uses none."`
 
-	MaxKeepAlive   time.Duration `live:"" default:"0s" placeholder:"TIME" help:"Longest keep-alive granted to an MQTT 5 client, whole seconds; 0s lets the client decide."`
-	MinKeepAlive   time.Duration `live:"" default:"0s" placeholder:"TIME" help:"Shortest keep-alive that is enforced, whole seconds: a client that asks for less is told so in MQTT 5, and only ended later in 3.1.1."`
-	ConnectTimeout time.Duration `live:"" default:"10s" placeholder:"TIME" help:"Time from accepting a connection to its whole CONNECT packet."`
-	MaxWillDelay   Expiry        `live:"" default:"never" placeholder:"TIME" help:"Longest Will Delay Interval of an MQTT 5 client; one that asks for more is refused (0x97). 'never' sets no bound."`
+	MaxKeepAlive    time.Duration `live:"" default:"0s" placeholder:"TIME" help:"Longest keep-alive granted to an MQTT 5 client, whole seconds; 0s lets the client decide."`
+	MinKeepAlive    time.Duration `live:"" default:"0s" placeholder:"TIME" help:"Shortest keep-alive that is enforced, whole seconds: a client that asks for less is told so in MQTT 5, and only ended later in 3.1.1."`
+	ConnectTimeout  time.Duration `live:"" default:"10s" placeholder:"TIME" help:"Time from accepting a connection to its whole CONNECT packet."`
+	MaxConnectBytes Bytes         `live:"" placeholder:"SIZE" help:"Largest CONNECT packet, which is held for whoever comes. Default: 256KiB, or --max-packet-bytes where that is less; more than that it cannot be."`
+	MaxWillDelay    Expiry        `live:"" default:"never" placeholder:"TIME" help:"Longest Will Delay Interval of an MQTT 5 client; one that asks for more is refused (0x97). 'never' sets no bound."`
 
 	MaxPendingHandshakes int `live:"" default:"10000" placeholder:"N" help:"Connections that have not sent their CONNECT. While there are so many, new ones wait, and each has only a quarter of --mqtt-connect-timeout; 0 sets no bound."`
 	MaxSessions          int `live:"" default:"1000000" placeholder:"N" help:"Persistent sessions, connected or not; 0 sets no bound."`

@@ -60,21 +60,22 @@ func (c *conn) handshake() error {
 	return c.setReadDeadline(deadline)
 }
 
-// connectMax bounds a CONNECT in bytes, where MaxPacket does not: it is held for whoever comes, before it is known who
-// that is. The longest will has room, and beside it more than client ids and passwords take.
-const connectMax = 128 << 10
-
 // readConnect waits for the first packet; it must be CONNECT and come in time ([MQTT-3.1.0-1]).
 func (c *conn) readConnect() (mqttwire.Frame, int, error) {
-	most := min(c.server.opt.MaxPacket, connectMax)
+	most := c.server.live.Load().MaxConnect
 	for {
 		f, n, err := mqttwire.Next(c.in.bytes(), 0, most)
+		need := 0
+		if err == nil && n == 0 {
+			need, err = mqttwire.Size(c.in.bytes(), 0, most)
+		}
+		if errors.Is(err, mqttwire.PacketTooLarge) { // whose version nobody knows, and so no answer
+			c.server.stats.Hits[HitConnect].Add(1)
+			c.end(ending{bad: true, cause: "CONNECT is larger than the server takes"})
+			return f, 0, errEnd
+		}
 		if err != nil || n > 0 {
 			return f, n, err
-		}
-		need, err := mqttwire.Size(c.in.bytes(), 0, most)
-		if err != nil {
-			return f, 0, err
 		}
 		got, err := c.in.fill(need)
 		c.traffic.in.bytes.Add(uint64(got))

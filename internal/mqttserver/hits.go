@@ -12,6 +12,7 @@ const (
 	HitConnectRatePerAddress
 	HitPending // an accept had to wait
 	HitConnectTimeout
+	HitConnect        // MaxConnect
 	HitPacket         // MaxPacket
 	HitReceiveMaximum // the client's QoS 1 and 2 messages
 	HitKeepAlive      // MaxKeepAlive or MinKeepAlive changed what was asked

@@ -29,6 +29,7 @@ type Options struct {
 	MinKeepAlive     time.Duration // live: shortest that is enforced
 	MaxKeepAlive     time.Duration // live: longest granted to MQTT 5; 0 leaves it to the client
 	ConnectTimeout   time.Duration // live
+	MaxConnect       uint32        // live: bytes of a CONNECT; 0: MaxPacket
 	SessionExpiry    uint32        // live: seconds, of 3.1.1 sessions; broker.Never
 	MaxSessionExpiry uint32        // live: seconds, of MQTT 5 sessions; broker.Never
 	MaxWillDelay     uint32        // live: seconds; broker.Never
@@ -119,6 +120,9 @@ func (opt *Options) fit() {
 	if opt.MaxPacket == 0 || opt.MaxPacket > mqttwire.MaxPacketSize { // 0 must not be announced: it is a protocol error
 		opt.MaxPacket = mqttwire.MaxPacketSize
 	}
+	if opt.MaxConnect == 0 || opt.MaxConnect > opt.MaxPacket {
+		opt.MaxConnect = opt.MaxPacket
+	}
 	if opt.ReceiveMaximum <= 0 || opt.ReceiveMaximum > math.MaxUint16 {
 		opt.ReceiveMaximum = math.MaxUint16
 	}
@@ -131,6 +135,7 @@ func (s *Server) Reconfigure(opt Options) {
 	now := s.opt
 	now.MaxConnections, now.MaxPerAddress, now.MaxPerUser = opt.MaxConnections, opt.MaxPerAddress, opt.MaxPerUser
 	now.ConnectRate, now.ConnectRatePerAddress, now.MaxPending = opt.ConnectRate, opt.ConnectRatePerAddress, opt.MaxPending
+	now.MaxConnect = min(opt.MaxConnect, now.MaxPacket)
 	now.ConnectTimeout, now.MinKeepAlive, now.MaxKeepAlive = opt.ConnectTimeout, opt.MinKeepAlive, opt.MaxKeepAlive
 	now.SessionExpiry, now.MaxSessionExpiry, now.MaxWillDelay = opt.SessionExpiry, opt.MaxSessionExpiry, opt.MaxWillDelay
 	now.MaxTopicLevels, now.MaxTopicBytes = opt.MaxTopicLevels, opt.MaxTopicBytes
