@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"errors"
 	"sync/atomic"
 
 	"emanet/internal/mailbox"
@@ -80,6 +81,10 @@ func (b *Broker) Attach(want Connect) (Attached, error) {
 	}
 	for {
 		batch, err := b.control(a.size())
+		if errors.Is(err, store.ErrTooLarge) && a.unsent > batchAim {
+			a.unsent, a.most = batchAim, batchAim
+			continue
+		}
 		if err != nil {
 			return Attached{}, err
 		}
@@ -93,6 +98,10 @@ func (b *Broker) Attach(want Connect) (Attached, error) {
 		if b.refusesSession(old, &want) {
 			batch.Abort()
 			return Attached{}, ErrSessions
+		}
+		if a.lacks(old) {
+			batch.Abort()
+			continue
 		}
 		if w := old.dueBy(&want); w != nil {
 			batch.Abort()
@@ -114,6 +123,8 @@ func (b *Broker) Attach(want Connect) (Attached, error) {
 type attaching struct {
 	want *Connect
 	will []byte // the new will's record
+	// unsent bytes are for what the old session gives back to its groups when it ends, most if not 0 at most.
+	unsent, most int
 
 	client  *Client
 	loser   *Client
@@ -123,7 +134,24 @@ type attaching struct {
 }
 
 // size bounds the batch, an old session's end included.
-func (a *attaching) size() int { return recordSize(a.want.ClientID) + len(a.will) }
+func (a *attaching) size() int { return recordSize(a.want.ClientID) + len(a.will) + a.unsent }
+
+// lacks tells whether the old session, which ends, has more to give back to its groups than there is room for, and asks
+// for that.
+func (a *attaching) lacks(old *Session) bool {
+	if old == nil || !a.want.CleanStart && !old.endsWithConnection() {
+		return false
+	}
+	need := old.unsentSize()
+	if a.most > 0 {
+		need = min(need, a.most)
+	}
+	if need <= a.unsent {
+		return false
+	}
+	a.unsent = need
+	return true
+}
 
 // dueBy is the will that a connection which takes this session's place sends off: when the old session
 // ends by it, or when it cuts off a connection whose will has no delay. A will that still waits is
@@ -152,7 +180,7 @@ func (s *Session) endsWithConnection() bool {
 func (a *attaching) publishFirst(old *Session, w *Will) error {
 	br := old.broker
 	lsn, err := old.publishWill(w, store.Control, a.size(), func(batch *store.Batch) bool {
-		if br.sessions.byID[a.want.ClientID] != old || old.dueBy(a.want) != w {
+		if br.sessions.byID[a.want.ClientID] != old || old.dueBy(a.want) != w || a.lacks(old) {
 			return false
 		}
 		old.forgetWill(batch)
@@ -174,7 +202,7 @@ func (a *attaching) attach(b *Broker, batch *store.Batch, old *Session) {
 			old.sent = old.mailbox.Sent()
 		}
 		if want.CleanStart || old.endsWithConnection() {
-			old.drop(batch)
+			old.drop(batch, a.unsent)
 			s = nil
 		}
 	}

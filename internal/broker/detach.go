@@ -20,7 +20,7 @@ type Goodbye struct {
 func (c *Client) Detach(g Goodbye) {
 	s, br := c.session, c.broker
 	s.mailbox.Detach(&c.consumer)
-	b, err := br.control(recordSize(s.clientID))
+	b, unsent, err := br.controlToEnd(s, recordSize(s.clientID))
 	if isNoRoom(err) { // even the reserve is used up: else the session would have a dead connection for good
 		br.due.set(&deadline{run: func() { c.Detach(g) }}, br.Now()+retryLater)
 		return
@@ -44,17 +44,17 @@ func (c *Client) Detach(g Goodbye) {
 	for _, mb := range s.shares {
 		mb.group.reclaim(mb)
 	}
-	s.leave(b)
+	s.leave(b, unsent)
 	b.Commit()
 }
 
 // leave lets a session go on without connection: for its expiry, or, when it ends with its connection,
 // only as long as its will is not out. The will is due when its delay is over or the session ends,
 // whichever is first ([MQTT-3.1.2-8]).
-func (s *Session) leave(b *store.Batch) {
+func (s *Session) leave(b *store.Batch, unsent int) {
 	s.ended = s.expiry == 0 || !s.durable
 	if s.ended && s.will == nil {
-		s.drop(b)
+		s.drop(b, unsent)
 		return
 	}
 	now := s.broker.Now()
@@ -115,7 +115,7 @@ func (s *Session) expire() {
 // end removes a session that has been away for its time.
 func (s *Session) end() {
 	br := s.broker
-	b, err := br.control(recordSize(s.clientID))
+	b, unsent, err := br.controlToEnd(s, recordSize(s.clientID))
 	if err != nil {
 		br.retry(&s.expiryAt, err)
 		return
@@ -125,7 +125,7 @@ func (s *Session) end() {
 		return
 	}
 	expired := !s.ended
-	s.drop(b)
+	s.drop(b, unsent)
 	b.Commit()
 	if !expired { // it only waited for its will
 		return

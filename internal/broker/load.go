@@ -214,7 +214,7 @@ func (l *loader) settle() error {
 		if err != nil {
 			return err
 		}
-		s.leave(batch)
+		s.leave(batch, 0)
 		batch.Commit()
 	}
 	for _, g := range b.groups.all() {

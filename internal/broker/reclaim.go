@@ -125,6 +125,48 @@ func (g *group) adopt(orphans []store.Entry, begin func(int) (*store.Batch, erro
 	return n, true
 }
 
+// What is given back in the batch that ends a session: an entry for the group, and what that may push out.
+const sizeUnsent = store.SizeEntry + store.SizeSettle
+
+// unsentSize bounds what giveBackUnsent takes in a batch. It may grow while the session has a connection.
+func (s *Session) unsentSize() int {
+	if s == nil || !s.durable || !s.mailbox.Borrows() {
+		return 0
+	}
+	return s.mailbox.Unsent() * sizeUnsent
+}
+
+// controlToEnd is control for a batch that may end s, with unsent bytes for giveBackUnsent. Where the journal has no
+// batch that large it gives back what fits, and the rest in later ones (Orphaned).
+func (b *Broker) controlToEnd(s *Session, size int) (batch *store.Batch, unsent int, err error) {
+	unsent = s.unsentSize()
+	batch, err = b.control(size + unsent)
+	if errors.Is(err, store.ErrTooLarge) && unsent > batchAim {
+		unsent = batchAim
+		batch, err = b.control(size + unsent)
+	}
+	return batch, unsent, err
+}
+
+// giveBackUnsent puts what moved to the session and was not sent back into its groups, in the batch that ends the
+// session: it is in one place or the other at all times.
+func (s *Session) giveBackUnsent(b *store.Batch, unsent int) {
+	if !s.durable || unsent == 0 {
+		return
+	}
+	moved := s.mailbox.ReclaimAll(b, unsent/sizeUnsent)
+	for i := range moved {
+		e := &moved[i]
+		g := e.Owner().(*member).group
+		if g.ended {
+			g.Dropped(g.mailbox, mailbox.ReasonPurged, 1)
+			continue
+		}
+		g.mailbox.Append(b, store.Entry{Message: e.Message, MessageID: e.MessageID, Attr: e.Attr}, false)
+		g.wake()
+	}
+}
+
 // stopPatience is how long an end in good order waits for room in a full journal.
 const stopPatience = 5 * time.Second
 

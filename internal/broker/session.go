@@ -104,9 +104,10 @@ func (s *Session) put(b *store.Batch) {
 func recordSize(clientID string) int { return 8*(store.SizeRecord+len(clientID)) + 512 + sizeUser }
 
 // drop removes the session from memory and disk. Its will, if it is to be sent, is the caller's business
-// before.
-func (s *Session) drop(b *store.Batch) {
+// before. unsent bytes of the batch are for giveBackUnsent.
+func (s *Session) drop(b *store.Batch, unsent int) {
 	br := s.broker
+	s.giveBackUnsent(b, unsent)
 	for filter := range s.subs {
 		br.subs.Remove(filter, s)
 	}

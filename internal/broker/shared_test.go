@@ -461,7 +461,7 @@ func TestAGroupThatACrashFindsWithoutMembersIsRemovedAtTheStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.sessions.byID["member0"].drop(b)
+	f.sessions.byID["member0"].drop(b, 0)
 	f.flushed(b.Commit())
 	f.due = newDeadlines(f.Now)
 	go f.due.loop()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"emanet/internal/auth"
+	"emanet/internal/message"
 )
 
 func TestAnOrderlyEndLosesNothingThatACleanMemberWasNotSent(t *testing.T) {
@@ -125,4 +126,36 @@ func TestAfterAnOrderlyEndOthersGetWhatAPersistentMemberWasNotSent(t *testing.T)
 	got, _, _ := other.takes(4)
 	slices.Sort(got)
 	f.equal("got", got, []string{"1", "2", "3", "4"})
+
+func TestWhatMovedToASessionThatEndsIsInItsGroupInTheSameBatch(t *testing.T) {
+	t.Parallel()
+	withWill := func(w *Connect) { w.Will = &Will{Message: &message.Message{Topic: "will", Payload: []byte("w")}} }
+	for _, end := range []struct {
+		name string
+		edit func(*Connect)
+		part func(*conn)
+	}{
+		{"by its connection's end", expiry(100), func(c *conn) { c.leaveWith(0) }},
+		{"by a clean start", expiry(100), func(c *conn) { c.gone = true; c.f.connect(c.ClientID(), cleanStart) }},
+		{"by a clean start that sends its will", withWill, func(c *conn) { c.gone = true; c.f.connect(c.ClientID(), cleanStart) }},
+		{"by a clean start when it is away", expiry(100), func(c *conn) { c.fail(); c.f.connect(c.ClientID(), cleanStart) }},
+	} {
+		t.Run(end.name, func(t *testing.T) {
+			f := setup(t, Options{})
+			f.connect("stays").subscribe(to("$share/g/a", 2))
+			f.conns[0].leave()
+			ends := f.connect("ends", end.edit, window(300))
+			ends.subscribe(to("$share/g/a", 2))
+			f.burst(200, 2) // more than a small batch takes
+			f.equal("moved", f.mailboxOf("ends").Ready+f.mailboxOf("ends").InFlight, 200)
+			f.groups.all()[0].pump.blocked.Store(true) // it comes to nothing before the crash
+			end.part(ends)
+			f.settled()
+			f.crash(cut)
+			stays := f.connect("stays", window(300))
+			f.idle()
+			got, _, _ := stays.takes(200)
+			f.equal("the other's", len(got), 200)
+		})
+	}
 }

@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"emanet/internal/store"
@@ -14,11 +15,11 @@ type lender struct {
 	m       *Mailbox
 	member  *Member
 	wakes   int
-	rooms   int
+	rooms   atomic.Int64 // a page that was read may tell
 	orphans []store.Entry
 }
 
-func (l *lender) RoomCame()                      { l.rooms++ }
+func (l *lender) RoomCame()                      { l.rooms.Add(1) }
 func (l *lender) Orphaned(entries []store.Entry) { l.orphans = append(l.orphans, entries...) }
 
 func (f *fixture) lender(p Policy) *lender {
@@ -165,16 +166,16 @@ func TestARoomThatComesIsTold(t *testing.T) {
 	l := f.lender(Policy{})
 	equal(t, "nobody consumes", l.member.Room(), 0)
 	c := f.attach(&consumer{Consumer: Consumer{Credit: 2}})
-	equal(t, "told", l.rooms, 1)
+	equal(t, "told", l.rooms.Load(), int64(1))
 	equal(t, "room", l.member.Room(), 2)
 	l.fill(3)
 	l.borrow(2)
 	equal(t, "room", l.member.Room(), 0)
 	ds := f.expectTake(c, "1 2")
-	equal(t, "told", l.rooms, 1)
+	equal(t, "told", l.rooms.Load(), int64(1))
 	f.settle(c, ds[0].Key)
 	f.m.Wake()
-	equal(t, "told", l.rooms, 2)
+	equal(t, "told", l.rooms.Load(), int64(2))
 	equal(t, "room", l.member.Room(), 1)
 }
 
@@ -186,7 +187,7 @@ func TestAMemberThatDoesNotReadIsLentLittle(t *testing.T) {
 	l.borrow(10) // of some 150 bytes each
 	equal(t, "room", l.member.Room(), 0)
 	f.expectTake(c, span(1, 10))
-	equal(t, "told", l.rooms, 1)
+	equal(t, "told", l.rooms.Load(), int64(1))
 	equal(t, "room", l.member.Room(), 90)
 }
 

@@ -63,12 +63,27 @@ func (mb *Member) Move(b *store.Batch, entries []Lent, was []uint8) bool {
 }
 
 // Moved is an entry that moves back.
-type Moved struct{ item }
+type Moved struct {
+	item
+	member *Member
+}
 
-// Reclaim takes up to most entries out of a durable member's mailbox that moved to it and were not sent. Under the append lock: the caller appends them to the lender in the same batch, and then
-// calls SettleMoved. Attr is the lender's again.
+// Owner is the owner of the member that it had moved to.
+func (e *Moved) Owner() MemberOwner { return e.member.owner }
+
+// Reclaim takes up to most entries out of a durable member's mailbox that moved to it and were not sent. Under the
+// append lock: the caller appends them to the lender in the same batch, and then calls SettleMoved. Attr is the
+// lender's again.
 func (mb *Member) Reclaim(b *store.Batch, most int) []Moved {
-	m := mb.borrower
+	return mb.borrower.reclaim(b, most, mb)
+}
+
+// ReclaimAll is Reclaim for all members of a durable mailbox that is about to be deleted, in the same batch: then there
+// is no need to settle what it returns.
+func (m *Mailbox) ReclaimAll(b *store.Batch, most int) []Moved { return m.reclaim(b, most, nil) }
+
+// reclaim is Reclaim of one member, or with nil of all.
+func (m *Mailbox) reclaim(b *store.Batch, most int, mb *Member) []Moved {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var back []Moved
@@ -77,7 +92,7 @@ func (mb *Member) Reclaim(b *store.Batch, most int) []Moved {
 	}
 	is := func(it *item) bool {
 		mv, ok := m.moved[it.Seq]
-		return ok && mv.member == mb && len(back) < most && !it.sent() && !it.loan()
+		return ok && (mb == nil || mv.member == mb) && len(back) < most && !it.sent() && !it.loan()
 	}
 	part := func(l *lane, it *item) {
 		mv := m.moved[it.Seq]
@@ -85,7 +100,7 @@ func (mb *Member) Reclaim(b *store.Batch, most int) []Moved {
 		m.takenLocked(mv.memory)
 		l.assigned = max(l.assigned, it.Seq) // it is settled though others before it are not
 		l.barrier = b.LSN()                  // as if it had been dropped
-		e := Moved{*it}
+		e := Moved{*it, mv.member}
 		e.Attr = mv.attr
 		back = append(back, e)
 	}
@@ -115,11 +130,13 @@ func (mb *Member) Reclaim(b *store.Batch, most int) []Moved {
 }
 
 // Unsent tells whether something moved to the member's session and was not sent yet.
-func (mb *Member) Unsent() bool {
-	m := mb.borrower
+func (mb *Member) Unsent() bool { return mb.borrower.Unsent() > 0 }
+
+// Unsent is how many entries moved to the mailbox and were not sent yet.
+func (m *Mailbox) Unsent() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.moved) > 0
+	return len(m.moved)
 }
 
 // SettleMoved settles what Reclaim has taken out. size of the batch: SizeSettle each.

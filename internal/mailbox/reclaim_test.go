@@ -17,7 +17,7 @@ func TestNothingMovesBehindWhatIsOnlyOnDisk(t *testing.T) { // from there an evi
 	l.member.GiveBack(lent)
 	equal(t, "room", l.member.Room(), 0)
 	f.settle(c, keys(f.expectTake(c, span(1, 1500)))...)
-	equal(t, "told of room", l.rooms, 1)
+	equal(t, "told of room", l.rooms.Load(), int64(1))
 	equal(t, "moved", l.move(2), true)
 }
 
@@ -41,7 +41,7 @@ func TestWhatMovedStaysInMemoryUntilItIsSent(t *testing.T) {
 	c = f.attach(&consumer{})
 	f.settle(c, keys(f.expectTake(c, span(1001, 2000)))...)
 	f.expectEmpty()
-	equal(t, "told of room", l.rooms, 1)
+	equal(t, "told of room", l.rooms.Load(), int64(1))
 }
 
 func TestLoansDoNotKeepWhatIsBehindThemInMemory(t *testing.T) {
