@@ -126,6 +126,7 @@ func TestAfterAnOrderlyEndOthersGetWhatAPersistentMemberWasNotSent(t *testing.T)
 	got, _, _ := other.takes(4)
 	slices.Sort(got)
 	f.equal("got", got, []string{"1", "2", "3", "4"})
+}
 
 func TestWhatMovedToASessionThatEndsIsInItsGroupInTheSameBatch(t *testing.T) {
 	t.Parallel()
