@@ -126,6 +126,38 @@ func TestAReloadOfTheACLHoldsForThoseWhoAreConnected(t *testing.T) {
 	}
 }
 
+func TestWhatAMemberMayNotReadAnyMoreGoesToOneThatMay(t *testing.T) {
+	OnlyEmanet(t)
+	t.Parallel()
+	acl := filepath.Join(t.TempDir(), "acl")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(acl, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("topic readwrite #\n")
+	b := Start(t, "--acl", acl)
+	may := Open(t, b.Addr(), Persistent(4, "may"))
+	may.Subscribe(To("$share/g/may/t", 1))
+	may.Disconnect()
+	lost := Open(t, b.Addr(), Persistent(4, "lost"))
+	lost.Subscribe(To("$share/g/may/t", 1))
+	pub := Open(t, b.Addr(), Clean(5, "pub"))
+	pub.Publish("may/t", "x", 1)
+	lost.ExpectPublish("may/t", "x")
+	lost.Drop()
+
+	write("topic write #\npattern read %c/#\n")
+	b.Reload("ok")
+	may = Open(t, b.Addr(), Persistent(4, "may"))
+	lost = Open(t, b.Addr(), Persistent(4, "lost"))
+	if p := may.ExpectPublish("may/t", "x"); !p.Dup {
+		t.Errorf("another was sent it: %v", p)
+	}
+	lost.Ping()
+}
+
 func TestABrokenFileRefusesTheStartAndIsNamed(t *testing.T) {
 	OnlyEmanet(t)
 	t.Parallel()

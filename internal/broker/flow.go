@@ -73,6 +73,16 @@ func (c *Client) Settle(keys []uint64) error {
 	return nil
 }
 
+// Return is for deliveries that the client may not read any more: those of shared subscriptions go to members that
+// may. It returns the keys of the others.
+func (c *Client) Return(keys []uint64) (own []uint64) {
+	own = c.session.mailbox.Return(&c.consumer, keys)
+	if len(own) < len(keys) { // that has left room
+		c.session.mailbox.Wake()
+	}
+	return own
+}
+
 // noteSettled keeps the newest: the reader settles, and so does the writer what is too large.
 func (s *Session) noteSettled(lsn store.LSN) {
 	for {

@@ -144,6 +144,28 @@ func (m *Mailbox) landLoanLocked(mb *Member, o owed, unsent []item) []item {
 	return unsent
 }
 
+// Return gives loans in flight at c back to their lenders, for c may not have them though others may: as if sent,
+// for they may have been. It returns the keys of what is the mailbox's own. Call Wake then.
+func (m *Mailbox) Return(c *Consumer, keys []uint64) (own []uint64) {
+	var back []owed
+	m.mu.Lock()
+	for _, key := range keys {
+		f := m.flightOf(c, key)
+		switch {
+		case f == nil:
+		case f.loan():
+			back = append(back, m.parted(&f.item))
+			m.memory -= f.memory()
+			m.freeLocked(key)
+		default:
+			own = append(own, key)
+		}
+	}
+	m.mu.Unlock()
+	giveBack(back)
+	return own
+}
+
 // loanOf finds what the member was lent and has not given back or settled.
 func (m *Mailbox) loanOf(mb *Member, seq uint64) *flight {
 	if f := m.flights[seq]; f != nil && !f.settled && f.consumer == &mb.consumer {

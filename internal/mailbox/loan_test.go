@@ -266,3 +266,22 @@ func TestALenderBecomesDurable(t *testing.T) {
 	f.store.flush()
 	equal(t, "left", fmt.Sprint(f.store.live(l.id), l.m.Status().Bytes), "[] 0")
 }
+
+func TestALoanIsReturnedAndWhatIsTheBorrowersOwnIsNot(t *testing.T) {
+	f := setup(t, session)
+	c := f.attach(&consumer{Consumer: Consumer{Credit: 3}})
+	l := f.lender(queue)
+	l.fill(2)
+	f.publish(1)
+	l.borrow(2)
+	own := f.m.Return(&c.Consumer, append(keys(f.expectTake(c, "1 2 3")), 77))
+	equal(t, "its own", fmt.Sprint(own), "[1]")
+	l.expect(2, 0)
+	equal(t, "room", l.member.Room(), 2)
+	f.settle(c, own...)
+	f.expectEmpty()
+	b := f.store.begin()
+	l.member.Settled(b, l.lend(2))
+	b.Commit()
+	l.expect(0, 0)
+}

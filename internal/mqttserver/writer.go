@@ -189,6 +189,7 @@ func (o *output) gatherDeliveries() {
 func (o *output) encodeDeliveries() {
 	c := o.conn
 	now := c.server.broker.Now()
+	var unreadable []uint64
 	for i := range o.pad.deliveries {
 		d := &o.pad.deliveries[i]
 		packetID := uint16(d.Key) + 1
@@ -198,9 +199,16 @@ func (o *output) encodeDeliveries() {
 			continue
 		}
 		sent := o.encodeMessage(&outgoing{d.Message, d.Attr, d.Tag, packetID, d.Redelivered}, now)
-		if !sent { // as if it had been delivered ([MQTT-3.1.2-25])
+		switch {
+		case sent:
+		case !c.client.Rights().MayRead(d.Message.Topic):
+			unreadable = append(unreadable, d.Key)
+		default: // as if it had been delivered ([MQTT-3.1.2-25])
 			o.tooLarge = append(o.tooLarge, d.Key)
 		}
+	}
+	if len(unreadable) > 0 {
+		o.tooLarge = append(o.tooLarge, c.client.Return(unreadable)...)
 	}
 }
 
