@@ -95,7 +95,7 @@ func (u *Users) password(a *Attempt, gone <-chan struct{}) (Login, error) {
 	if known == nil {
 		against = u.now.Load().decoy(&u.key, a.User)
 	}
-	right, done := u.hashing.check(against.verifier, a.Password, gone)
+	right, done := u.hashing.check(a.Address, against.verifier, a.Password, gone)
 	switch {
 	case !done:
 		u.counters.Gone.Add(1)

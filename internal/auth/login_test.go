@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -271,5 +272,56 @@ func TestANameThatNothingCanCheckIsRefusedWhereNamesMatter(t *testing.T) {
 	}
 	if l, err := u.Login(Attempt{}, nil); err != nil || l.User != "" {
 		t.Errorf("nobody was refused: %v", err)
+	}
+}
+
+// stepped is a verifier that tells of its check, and waits to be let on.
+type stepped struct {
+	name  string
+	began chan<- string
+	on    <-chan struct{}
+}
+
+func (s stepped) check([]byte) bool {
+	s.began <- s.name
+	<-s.on
+	return true
+}
+
+func (s stepped) text() string { return s.name }
+
+func TestAGuesserWithManyConnectionsKeepsNobodyElseWaiting(t *testing.T) {
+	const guesses = 100
+	h := &hashing{workersMax: 1}
+	began, on := make(chan string, guesses+2), make(chan struct{})
+	var all sync.WaitGroup
+	login := func(name, from string) {
+		queued := h.waiting()
+		all.Go(func() { h.check(netip.MustParseAddr(from), stepped{name, began, on}, nil, nil) })
+		for h.waiting() == queued {
+			runtime.Gosched()
+		}
+	}
+	login("guess", "192.0.2.1")
+	<-began // it is being checked; what comes now waits
+	for range guesses {
+		login("guess", "192.0.2.1")
+	}
+	login("good", "192.0.2.2")
+	for i := range 2 {
+		on <- struct{}{}
+		if name := <-began; (name == "good") != (i == 1) {
+			t.Errorf("number %d is a %s one", i, name)
+		}
+	}
+	close(on)
+	all.Wait()
+	for h.waiting() > 0 {
+		runtime.Gosched()
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.queues) != 0 {
+		t.Errorf("%d queues are left", len(h.queues))
 	}
 }
