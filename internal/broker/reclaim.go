@@ -173,7 +173,8 @@ const stopPatience = 5 * time.Second
 // keepOrphans puts on disk what the pumps did not come to: orphans are in no other place. What is to be reclaimed is on
 // disk, but after a restart nobody knows any more that it was not sent: if there are other members it is theirs, too.
 func (b *Broker) keepOrphans() {
-	begin := func(size int) (*store.Batch, error) { return b.controlWithin(size, stopPatience) }
+	giveUp := time.Now().Add(stopPatience) // for all of them
+	begin := func(size int) (*store.Batch, error) { return b.controlWithin(size, time.Until(giveUp)) }
 	for _, g := range b.groups.all() {
 		orphans, reclaims := g.pump.takeRest()
 		for ok := true; ok && len(orphans) > 0; {
