@@ -8,6 +8,10 @@ type publishPace struct{ messages, bytes bucket }
 // paceLook is how soon a waiting reader heeds rates that a reload has changed.
 const paceLook = time.Second
 
+// paceEarn is the least that a reader waits, so that what a fast client sends above its rate is taken in handfuls: a
+// timer, a wake and a batch of settlements for each message would cost more than the message.
+const paceEarn = 10 * time.Millisecond
+
 // awaitPace has the reader wait until a PUBLISH of size bytes is within the client's rates. To read later loses
 // nothing, and the client is slowed by its own socket. It is one stream: whatever the client sends after that
 // PUBLISH waits as well, acknowledgements included. What it is owed goes out meanwhile.
@@ -31,7 +35,7 @@ func (c *conn) awaitPace(size int) error {
 				return err
 			}
 		}
-		if err := c.out.sleep(min(left, paceLook)); err != nil {
+		if err := c.out.sleep(min(max(left, paceEarn), paceLook)); err != nil {
 			return err
 		}
 		c.alive() // it was not the client's silence

@@ -51,6 +51,22 @@ func TestTheOnlyReaderOfAFloodSlowsItsPublisherDownWhileItReads(t *testing.T) {
 	<-ended
 }
 
+func TestAClientAboveItsRateIsReadInHandfuls(t *testing.T) {
+	const rate, above = 1000, 300 // 300 ms, a handful is 10
+	r := start(t, func(r *rig) { r.opt.PublishRate = rate })
+	p := r.connect(v311live("p"))
+	began := time.Now()
+	p.send([]byte(strings.Repeat(string(pub311(0, 0, "t", "x")), rate+above)))
+	p.nothing()
+	took := time.Since(began)
+	if took < above*time.Second/rate*9/10 {
+		t.Errorf("%d messages above a rate of %d were taken in %v", above, rate, took)
+	}
+	if waits := r.stats().Hits[HitPublishRate].Load(); waits == 0 || waits > uint64(took/paceEarn)+1 {
+		t.Errorf("the client was made to wait %d times in %v", waits, took)
+	}
+}
+
 func TestAReaderThatHasStoppedDelaysNobody(t *testing.T) {
 	r := start(t, paced)
 	r.listener("s")
