@@ -148,6 +148,11 @@ func (r *reader) readAll(files *Files) error {
 	if files.Users == "" && files.Passwords == "" && !files.Certificates && r.inUse != "" {
 		return fmt.Errorf("%s: it has rules for the user %q, and nothing says how to know who that is: add --users, --mosquitto-passwords or --tls-user", files.ACL, r.inUse)
 	}
+	r.roster.nobodys.order()
+	r.roster.patterns.order()
+	for _, rs := range r.roster.topics {
+		rs.order()
+	}
 	r.roster.list = slices.SortedFunc(maps.Values(r.roster.users), func(a, b *user) int { return cmp.Compare(a.name, b.name) })
 	return nil
 }
@@ -230,15 +235,15 @@ func (r *reader) readACL(text string) error {
 func (r *reader) topic(section string, rule rule) error {
 	r.roster.acl = true
 	if section == "" {
-		r.roster.nobodys = r.roster.nobodys.with(rule)
+		r.roster.nobodys = append(r.roster.nobodys, rule)
 		return nil
 	}
 	if r.inUse == "" {
 		r.inUse = section
 	}
-	r.roster.topics[section] = r.roster.topics[section].with(rule)
+	r.roster.topics[section] = append(r.roster.topics[section], rule)
 	return nil
 }
 
 // pattern implements aclSink.
-func (r *reader) pattern(rule rule) { r.roster.patterns = r.roster.patterns.with(rule) }
+func (r *reader) pattern(rule rule) { r.roster.patterns = append(r.roster.patterns, rule) }

@@ -1,7 +1,9 @@
 package auth
 
 import (
+	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -203,6 +205,25 @@ func FuzzPasswords(f *testing.F) {
 			return nil
 		})
 	})
+}
+
+func TestAFileOfManyDeniesIsReadWithAboutTheSameWorkForEach(t *testing.T) {
+	const n = 20_000
+	var text strings.Builder
+	for i := range n / 2 {
+		fmt.Fprintf(&text, "topic readwrite a/%d/#\ntopic deny a/%d/key\n", i, i)
+	}
+	files := Files{Anonymous: true, ACL: put(t, t.TempDir(), "acl", text.String())}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	u := open(t, files)
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / n; each > 1<<10 { // a copy of the list for each would be 100 KiB and more
+		t.Errorf("%d bytes were reserved for each rule", each)
+	}
+	if r := u.Rights("", "c"); !r.MayRead("a/9999/x") || r.MayRead("a/9999/key") || r.MayRead("a/0/key") {
+		t.Error("the rules do not say what they should")
+	}
 }
 
 func FuzzUsersFile(f *testing.F) {

@@ -51,8 +51,9 @@ var worldFilter = rapid.Custom(func(t *rapid.T) string {
 var worldRules = rapid.Custom(func(t *rapid.T) rules {
 	var rs rules
 	for range rapid.IntRange(0, 4).Draw(t, "rules") {
-		rs = rs.with(newRule(worldFilter.Draw(t, "filter"), rapid.SampledFrom([]access{deny, read, write, readwrite}).Draw(t, "access")))
+		rs = append(rs, newRule(worldFilter.Draw(t, "filter"), rapid.SampledFrom([]access{deny, read, write, readwrite}).Draw(t, "access")))
 	}
+	rs.order()
 	return rs
 })
 
@@ -93,8 +94,10 @@ func TestAFilterMayBeSubscribedToExactlyIfSomeTopicOfItMayBeRead(t *testing.T) {
 }
 
 func TestRulesAreAskedInMosquittosOrder(t *testing.T) {
-	own := rules{}.with(newRule("a/#", readwrite)).with(newRule("a/secret", deny)).with(newRule("b", read))
-	patterns := rules{}.with(newRule("%u/%c/#", readwrite)).with(newRule("all", read)).with(newRule("a/b", deny)).with(newRule("c/%c", deny))
+	own := rules{newRule("a/#", readwrite), newRule("a/secret", deny), newRule("b", read)}
+	patterns := rules{newRule("%u/%c/#", readwrite), newRule("all", read), newRule("a/b", deny), newRule("c/%c", deny)}
+	own.order()
+	patterns.order()
 	r := newRights(own, patterns, "u1", "c1")
 	for _, c := range []struct {
 		name        string
@@ -158,7 +161,7 @@ func TestWithoutAnACLEverythingIsAllowed(t *testing.T) {
 func BenchmarkMayReadAmongAHundredRules(b *testing.B) {
 	var rs rules
 	for i := range 100 {
-		rs = rs.with(newRule(fmt.Sprintf("site/%d/+/state", i), read))
+		rs = append(rs, newRule(fmt.Sprintf("site/%d/+/state", i), read))
 	}
 	r := &Rights{own: rs}
 	b.ReportAllocs()

@@ -5,6 +5,7 @@
 package auth
 
 import (
+	"slices"
 	"strings"
 
 	"emanet/internal/topic"
@@ -51,11 +52,17 @@ func (r *rule) isAbout(name string) bool {
 // over what allows, wherever it stands in its file.
 type rules []rule
 
-func (rs rules) with(r rule) rules {
-	if r.access != deny {
-		return append(rs, r)
-	}
-	return append(rules{r}, rs...)
+// order brings rules as their files have them into that order.
+func (rs rules) order() {
+	slices.SortStableFunc(rs, func(a, b rule) int {
+		switch denies := isDeny(a.access); {
+		case denies == isDeny(b.access):
+			return 0
+		case denies:
+			return -1
+		}
+		return 1
+	})
 }
 
 // decide looks for the first rule about the topic that denies, or allows what is wanted.

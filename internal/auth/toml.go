@@ -142,7 +142,7 @@ func checkedRules(entries []ruleEntry) (rules, error) {
 		if err := topic.CheckFilter(e.Topic); err != nil {
 			return nil, fmt.Errorf("topics: %.80q: %w", e.Topic, err)
 		}
-		rs = rs.with(newRule(e.Topic, a))
+		rs = append(rs, newRule(e.Topic, a))
 	}
 	return rs, nil
 }
