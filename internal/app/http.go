@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,7 +22,6 @@ type site struct {
 	host      *Host
 	core      *core
 	webSocket transport.WebSocket
-	quiet     sparse // lines about requests for it that are refused
 
 	max        atomic.Int64 // connections that are not WebSocket
 	open       atomic.Int64
@@ -137,10 +135,7 @@ func (s *site) countUnprepared(remote net.Addr, err error) {
 }
 
 func (s *site) logRefused(r *http.Request, why string) {
-	if skipped, may := s.quiet.may(); may {
-		s.host.Log.Warn("WebSocket refused", "remote", r.RemoteAddr, "host", r.Host, "origin", r.Header.Get("Origin"),
-			"cause", why, "not_told", skipped)
-	}
+	s.host.Log.Warn("WebSocket refused", "remote", r.RemoteAddr, "host", r.Host, "origin", r.Header.Get("Origin"), "cause", why)
 }
 
 func (s *site) samples(emit func(Sample)) {
@@ -152,25 +147,6 @@ func (s *site) samples(emit func(Sample)) {
 	counter("emanet_http_unprepared_total", "HTTP connections ended because the TLS handshake or the PROXY header failed or came too late.", s.unprepared.Load())
 	counter("emanet_websocket_accepted_total", "WebSocket connections.", s.webSocket.Upgraded.Load())
 	counter("emanet_websocket_refused_total", "WebSocket handshakes refused: the origin, the subprotocol or the form.", s.webSocket.Rejected.Load())
-}
-
-// sparse lets one line a second through.
-type sparse struct {
-	mu      sync.Mutex
-	last    time.Time
-	skipped int
-}
-
-// may tells whether a line may be written, and how many were not since the last.
-func (s *sparse) may() (skipped int, may bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if now := time.Now(); now.Sub(s.last) >= time.Second {
-		skipped, s.skipped, s.last = s.skipped, 0, now
-		return skipped, true
-	}
-	s.skipped++
-	return 0, false
 }
 
 // Serve is part of Server.

@@ -24,7 +24,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	s.admission.end()
-	defer s.faults.tell()
 	ended := make(chan struct{})
 	go func() {
 		s.running.Wait()

@@ -74,7 +74,7 @@ func (c *conn) publish(name []byte, m *message.Message, packetID uint16) error {
 	if isReserved(name) {
 		if !c.warned {
 			c.warned = true
-			c.server.faults.warn("publishes to a reserved topic refused", "client", c.clientID, "topic", string(name))
+			c.server.log.Warn("publishes to a reserved topic refused", "client", c.clientID, "topic", string(name))
 		}
 		return c.refuse(m.QoS, packetID, mqttwire.NotAuthorized)
 	}

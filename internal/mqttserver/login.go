@@ -112,7 +112,7 @@ func (c *conn) maySubscribe(filter string) bool {
 	}
 	if !may {
 		c.server.stats.DeniedSubscriptions.Add(1)
-		c.server.faults.warn("subscription denied", "client", c.clientID, "user", c.userName, "remote", c.remote.String(), "filter", filter)
+		c.server.log.Warn("subscription denied", "client", c.clientID, "user", c.userName, "remote", c.remote.String(), "filter", filter)
 	}
 	return may
 }
@@ -121,7 +121,7 @@ func (c *conn) maySubscribe(filter string) bool {
 // connection, after which the client would come again with the same message: there it is acknowledged, and goes
 // nowhere ([MQTT311-3.3.5-2]).
 func (c *conn) denied(name []byte, qos uint8, packetID uint16) error {
-	c.server.faults.warn("publish denied", "client", c.clientID, "user", c.userName, "remote", c.remote.String(), "topic", string(name))
+	c.server.log.Warn("publish denied", "client", c.clientID, "user", c.userName, "remote", c.remote.String(), "topic", string(name))
 	code := mqttwire.NotAuthorized
 	if c.version != mqttwire.V5 {
 		code = mqttwire.Success

@@ -80,7 +80,6 @@ type Server struct {
 	live   atomic.Pointer[Options] // what Reconfigure can change is read here
 	log    *slog.Logger
 	stats  Stats
-	faults faults
 
 	clients   kinds
 	traffic   [trafficShards]trafficShard
@@ -104,7 +103,6 @@ func New(b *broker.Broker, opt Options) *Server {
 	opt.TopicAliasMaxOut = min(max(opt.TopicAliasMaxOut, 0), math.MaxUint16)
 	s := &Server{broker: b, opt: opt, log: opt.Logger, conns: make(map[*conn]struct{})}
 	s.live.Store(&opt)
-	s.faults.log = s.log
 	s.admission.init(s)
 	return s
 }

@@ -101,7 +101,7 @@ func (c *conn) noteEnd() {
 			args = append(args, "dropped", c.out.dropped)
 		}
 	}
-	if e.bad && c.server.faults.mayTell() {
+	if e.bad {
 		log = c.server.log.Warn
 	}
 	log("connection ended", args...)
@@ -121,7 +121,7 @@ func (c *conn) noteRefusedSubscriptions(subs []mqttwire.Subscription, codes []mq
 	}
 	const most = 3 // of what one line shows
 	filters := strings.Join(refused[:min(most, len(refused))], " ")
-	c.server.faults.warn("subscriptions refused", "client", c.clientID, "count", len(refused), "filters", filters, "code", code.String())
+	c.server.log.Warn("subscriptions refused", "client", c.clientID, "count", len(refused), "filters", filters, "code", code.String())
 }
 
 func expiryText(seconds uint32) string {
