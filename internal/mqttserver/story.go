@@ -95,7 +95,7 @@ func (c *conn) noteEnd() {
 	if c.client != nil {
 		log = c.server.log.Info
 		c.server.clients.add(c.kind(), -1)
-		args = append(args, "seconds", time.Since(c.since).Round(time.Millisecond).Seconds(),
+		args = append(args, "seconds", float64(time.Since(c.since).Milliseconds())/1000,
 			"received", c.publishes, "sent", c.out.publishes)
 		if c.out.dropped > 0 {
 			args = append(args, "dropped", c.out.dropped)
