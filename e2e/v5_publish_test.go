@@ -57,7 +57,7 @@ func TestPropertiesSurviveAKilledBroker(t *testing.T) {
 	expectEveryProperty(t, v.ExpectPublish("r", "kept"))
 }
 
-// pass lets real time go by, for what is promised in seconds.
+// pass lets real time go by, for what is promised in seconds, and for nothing else.
 func pass(d time.Duration) { <-time.After(d) }
 
 func TestMessageExpiryArrivesAsTheTimeThatIsLeft(t *testing.T) {

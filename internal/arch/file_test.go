@@ -124,18 +124,40 @@ func checkSleep(f *file, exceptions map[string]string) []string {
 		return nil
 	}
 	var wrong []string
+	cases := map[ast.Node]bool{} // what a select waits for beside others
 	ast.Inspect(f.syntax, func(node ast.Node) bool {
-		selector, ok := node.(*ast.SelectorExpr)
-		if !ok || selector.Sel.Name != "Sleep" {
-			return true
+		if c, ok := node.(*ast.CommClause); ok {
+			if receive, ok := c.Comm.(*ast.ExprStmt); ok {
+				cases[receive.X] = true
+			}
 		}
-		if name, ok := selector.X.(*ast.Ident); ok && name.Name == "time" {
+		if isOfTime(node, "Sleep") || isReceiveOfAfter(node) && !cases[node] {
 			line := f.fset.Position(node.Pos()).Line
 			wrong = append(wrong, fmt.Sprintf("line %d: a test that sleeps: wait for a signal, or poll with a deadline", line))
 		}
 		return true
 	})
 	return wrong
+}
+
+// isReceiveOfAfter finds <-time.After(…), which is time.Sleep by another name.
+func isReceiveOfAfter(node ast.Node) bool {
+	receive, ok := node.(*ast.UnaryExpr)
+	if !ok || receive.Op != token.ARROW {
+		return false
+	}
+	call, ok := receive.X.(*ast.CallExpr)
+	return ok && isOfTime(call.Fun, "After")
+}
+
+// isOfTime tells whether the node is that name of package time.
+func isOfTime(node ast.Node, name string) bool {
+	selector, ok := node.(*ast.SelectorExpr)
+	if !ok || selector.Sel.Name != name {
+		return false
+	}
+	of, ok := selector.X.(*ast.Ident)
+	return ok && of.Name == "time"
 }
 
 // startsGoroutines reports whether the file has a go statement.

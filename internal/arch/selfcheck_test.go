@@ -49,6 +49,8 @@ func TestEachRuleFindsWhatItIsFor(t *testing.T) {
 		{"work put off", "a/x.go", "package x\n// " + "TO" + "DO: later\n", checkComments, "line 2"},
 		{"a word that only looks like it", "a/x.go", "package x\n// TODOS are not " + "it\n", checkComments, ""},
 		{"a test that sleeps", "a/x_test.go", `package x; import "time"; func f() { time.Sleep(1) }`, sleep, "sleeps"},
+		{"a test that sleeps by another name", "a/x_test.go", `package x; import "time"; func f() { <-time.After(1) }`, sleep, "sleeps"},
+		{"a deadline", "a/x_test.go", `package x; import "time"; func f(c chan int) { select { case <-c: case <-time.After(1): } }`, sleep, ""},
 		{"a benchmark that sleeps", "a/bench_test.go", `package x; import "time"; func f() { time.Sleep(1) }`, sleep, ""},
 		{"a product that sleeps", "a/x.go", `package x; import "time"; func f() { time.Sleep(1) }`, sleep, ""},
 	}
