@@ -6,13 +6,22 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
+
+// tellTime gives what is sent to it, one answer for each question.
+func tellTime(times <-chan time.Duration) func() time.Time {
+	return func() time.Time { return time.Unix(0, 0).Add(<-times) }
+}
 
 func TestTheFirstSignalEndsTheContextAndTheSecondTheProcess(t *testing.T) {
 	t.Parallel()
 	signals := make(chan os.Signal)
 	exited := make(chan os.Signal, 1)
-	ctx, undo := untilSignal(context.Background(), signals, func(s os.Signal) { exited <- s })
+	times := make(chan time.Duration, 2)
+	times <- 0
+	times <- sameRequest
+	ctx, undo := untilSignal(context.Background(), signals, tellTime(times), func(s os.Signal) { exited <- s })
 	defer undo()
 
 	signals <- syscall.SIGTERM
@@ -23,6 +32,26 @@ func TestTheFirstSignalEndsTheContextAndTheSecondTheProcess(t *testing.T) {
 	signals <- os.Interrupt
 	if second := <-exited; second != os.Interrupt {
 		t.Errorf("exited for %v", second)
+	}
+}
+
+// `timeout` signals the process and then its group, in which the process is.
+func TestASignalThatComesTwiceAtOnceIsOneRequest(t *testing.T) {
+	t.Parallel()
+	signals := make(chan os.Signal)
+	exited := make(chan os.Signal, 3)
+	times := make(chan time.Duration, 3)
+	for _, at := range []time.Duration{0, time.Millisecond, sameRequest - 1} {
+		times <- at
+	}
+	ctx, undo := untilSignal(context.Background(), signals, tellTime(times), func(s os.Signal) { exited <- s })
+	signals <- syscall.SIGTERM
+	<-ctx.Done()
+	signals <- syscall.SIGTERM
+	signals <- syscall.SIGTERM
+	undo() // after it nothing exits any more
+	if len(exited) > 0 || len(times) > 0 {
+		t.Errorf("exited for %d signals, %d not looked at", len(exited), len(times))
 	}
 }
 
