@@ -76,12 +76,13 @@ func (h *Health) lines(reasons map[string]string) []string {
 	return lines
 }
 
-// samples tells how many alarms there are.
+// samples tells how many alarms and warnings there are.
 func (h *Health) samples(emit func(Sample)) {
 	h.mu.Lock()
-	n := len(h.alarms)
+	alarms, warnings := len(h.alarms), len(h.warnings)
 	h.mu.Unlock()
-	emit(Sample{Name: "emanet_alarms", Help: "Reasons that /healthz gives for being red; 0 is healthy.", Kind: Gauge, Value: float64(n)})
+	emit(Sample{Name: "emanet_alarms", Help: "Reasons that /healthz gives for being red; 0 is healthy.", Kind: Gauge, Value: float64(alarms)})
+	emit(Sample{Name: "emanet_warnings", Help: "Warnings that /healthz tells while it stays green.", Kind: Gauge, Value: float64(warnings)})
 }
 
 func (h *Health) setReady()    { h.phase.CompareAndSwap(phaseStarting, phaseReady) }

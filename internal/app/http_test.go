@@ -53,6 +53,9 @@ func TestAWarningIsToldAndLeavesHealthGreen(t *testing.T) {
 	if code, body := get(t, host, http.MethodGet, "/healthz"); code != http.StatusOK || body != "ok\nwarning: users: line 3\n" {
 		t.Errorf("a warning: %d %q", code, body)
 	}
+	if _, body := get(t, host, http.MethodGet, "/metrics"); !strings.Contains(body, "\nemanet_alarms 0\n") || !strings.Contains(body, "\nemanet_warnings 1\n") {
+		t.Errorf("a warning is not counted in\n%s", body)
+	}
 	host.Health.Raise("store", "disk full")
 	if code, body := get(t, host, http.MethodGet, "/healthz"); code != http.StatusServiceUnavailable ||
 		body != "store: disk full\nwarning: users: line 3\n" {
