@@ -48,13 +48,13 @@ func Run(ctx context.Context, cfg config.Serve, reread func() (config.Serve, err
 	signals, undo := hangups()
 	defer undo()
 	var level slog.LevelVar
-	level.Set(cfg.Logging.Level)
+	level.Set(cfg.Logging.Level.Level())
 	log, tellLeft := newLogger(logOutput, cfg.Logging.Format, &level)
 	defer tellLeft()
 	host := newHost(log)
 	host.drain = cfg.DrainTimeout
 	host.OnReload("configuration", host.reloadConfig(cfg, reread))
-	host.OnConfig(func(cfg config.Serve) { level.Set(cfg.Logging.Level) })
+	host.OnConfig(func(cfg config.Serve) { level.Set(cfg.Logging.Level.Level()) })
 	if err := host.findManager(); err != nil {
 		return err
 	}

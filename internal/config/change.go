@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"log/slog"
 	"reflect"
 
 	"github.com/alecthomas/kong"
@@ -50,7 +49,7 @@ func Flags() []Flag {
 	var all []Flag
 	for _, flag := range flagsOf(new(Serve)) {
 		kind := flag.Target.Kind()
-		_, isWord := flag.Target.Addr().Interface().(*slog.Level)
+		_, isWord := flag.Target.Addr().Interface().(*LogLevel)
 		all = append(all, Flag{
 			Name: flag.Name, Default: flag.Default, Live: flag.Tag.Has("live"),
 			Limit: (kind == reflect.Int || kind == reflect.Int64) && !isWord,

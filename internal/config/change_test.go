@@ -30,7 +30,7 @@ func TestAReloadAdoptsLiveValuesAndNamesTheOthers(t *testing.T) {
 	}
 	slices.Sort(live)
 	slices.Sort(restart)
-	if got := strings.Join(live, ", "); got != "log-level INFO DEBUG, max-connections 10 20" {
+	if got := strings.Join(live, ", "); got != "log-level info debug, max-connections 10 20" {
 		t.Errorf("live: %s", got)
 	}
 	if got := strings.Join(restart, ", "); got != "journal-segments 16 8, mqtt 127.0.0.1:1883 off" {

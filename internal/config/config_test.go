@@ -63,7 +63,7 @@ func TestDefaultsNeedNothingSet(t *testing.T) {
 	if serve.Limits.Overflow != DropOldest || serve.Limits.MaxQueued != 100_000 || serve.Limits.MaxQueuedBytes != 64<<20 || serve.Limits.SessionExpiry != Never {
 		t.Errorf("limits: %+v", serve.Limits)
 	}
-	if serve.Logging.Level != slog.LevelInfo || serve.Logging.Format != LogText {
+	if serve.Logging.Level.Level() != slog.LevelInfo || serve.Logging.Format != LogText {
 		t.Errorf("logging: %+v", serve.Logging)
 	}
 }
@@ -137,7 +137,7 @@ func TestBadInputIsRefusedNamingWhatToChange(t *testing.T) {
 			want: []string{"--mqtt-max-keep-alive", "500ms", "whole seconds"}},
 		{name: "a negative time", args: []string{"--mqtt-connect-timeout=-1s"}, want: []string{"--mqtt-connect-timeout", "-1s"}},
 		{name: "a policy that does not exist", args: []string{"--mqtt-overflow=panic"}, want: []string{"--mqtt-overflow", "drop-oldest"}},
-		{name: "a level that does not exist", args: []string{"--log-level=loud"}, want: []string{"--log-level", "loud"}},
+		{name: "a level that does not exist", args: []string{"--log-level=loud"}, want: []string{"--log-level", `"loud" is none of debug, info, warn and error`}},
 		{name: "a port that is none", args: []string{"--mqtt=127.0.0.1:mqtt"}, want: []string{"--mqtt", "port"}},
 		{name: "an address without a port", args: []string{"--http=localhost"}, want: []string{"--http", "HOST:PORT"}},
 		{name: "a CONNECT larger than a packet", args: []string{"--mqtt-max-connect-bytes=2MiB", "--max-packet-bytes=1MiB"},

@@ -1,7 +1,9 @@
 package config
 
 import (
+	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 )
 
@@ -101,8 +103,8 @@ type StoreSizes struct {
 
 // Logging says what is logged and in which form.
 type Logging struct {
-	Level  slog.Level `live:"" default:"info" placeholder:"LEVEL" help:"Least important level logged: debug, info, warn, error."`
-	Format LogFormat  `default:"text" enum:"text,json" placeholder:"FORM" help:"Form of the log: text or json."`
+	Level  LogLevel  `live:"" default:"info" placeholder:"LEVEL" help:"Least important level logged: debug, info, warn, error."`
+	Format LogFormat `default:"text" enum:"text,json" placeholder:"FORM" help:"Form of the log: text or json."`
 }
 
 // Overflow names what happens to a message that finds a session's queue full.
@@ -114,6 +116,23 @@ const (
 	DropOldest Overflow = "drop-oldest"
 	RejectNew  Overflow = "reject-new"
 )
+
+// LogLevel is the least important level that is logged.
+type LogLevel slog.Level
+
+// UnmarshalText reads a level by its name, in small letters or capitals.
+func (l *LogLevel) UnmarshalText(text []byte) error {
+	if (*slog.Level)(l).UnmarshalText(text) != nil {
+		return fmt.Errorf("%q is none of debug, info, warn and error", text)
+	}
+	return nil
+}
+
+// Level implements slog.Leveler.
+func (l LogLevel) Level() slog.Level { return slog.Level(l) }
+
+// String gives the level as UnmarshalText reads it.
+func (l LogLevel) String() string { return strings.ToLower(slog.Level(l).String()) }
 
 // LogFormat is the form of a log line.
 type LogFormat string
