@@ -99,6 +99,27 @@ func TestFlagsWinOverTheEnvironmentAndTheEnvironmentOverTheFile(t *testing.T) {
 	}
 }
 
+func TestAListInTheFileIsAnArrayOrAStringWithCommas(t *testing.T) {
+	t.Parallel()
+	for _, form := range []string{`["https://a.example", "https://b.example"]`, `"https://a.example,https://b.example"`} {
+		serve := mustParse(t, nil, "--config", writeFile(t, "ws-origins = "+form))
+		if want := (Origins{"https://a.example", "https://b.example"}); !reflect.DeepEqual(serve.WS.Origins, want) {
+			t.Errorf("%s is read as %q", form, serve.WS.Origins)
+		}
+	}
+	serve := mustParse(t, nil, "--config", writeFile(t, `
+		proxy-protocol = "trusted"
+		proxy-trusted = ["10.0.0.0/8", "192.0.2.7"]
+		proxy-listeners = ["mqtt"]
+	`))
+	if len(serve.Proxy.Trusted) != 2 || !reflect.DeepEqual(serve.Proxy.Listeners, Names{"mqtt"}) {
+		t.Errorf("%+v", serve.Proxy)
+	}
+	if serve := mustParse(t, nil, "--config", writeFile(t, `ws-origins = []`)); len(serve.WS.Origins) != 0 {
+		t.Errorf("an empty list is read as %q", serve.WS.Origins)
+	}
+}
+
 func TestBadInputIsRefusedNamingWhatToChange(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -113,6 +134,10 @@ func TestBadInputIsRefusedNamingWhatToChange(t *testing.T) {
 			want: []string{"emanet.toml", "unknown key mqtt-max-queue", "mqtt-max-queued"}},
 		{name: "a TOML table", file: "[mqtt]\nmax-queued = 1", want: []string{"mqtt", "must be a string"}},
 		{name: "an unknown TOML table", file: "[mqt]\nmax-queued = 1", want: []string{"unknown key mqt", "nearest known one is mqtt"}},
+		{name: "a list for one value", file: `mqtt-overflow = ["drop-oldest"]`, want: []string{"mqtt-overflow", "one value, not a list"}},
+		{name: "a list of numbers", file: `proxy-listeners = [1883]`, want: []string{"proxy-listeners", "strings"}},
+		{name: "a list in a list", file: `ws-origins = ["https://a.example,https://b.example"]`, want: []string{"ws-origins", "comma"}},
+		{name: "a list with a bad word", file: `ws-origins = ["https://a.example", "b"]`, want: []string{"--ws-origins", `"b" is not an origin`, "set by"}},
 		{name: "broken TOML", file: "mqtt = ", want: []string{"emanet.toml"}},
 		{name: "a file that names another", file: `config = "x"`, want: []string{"config", "another"}},
 		{name: "a file that is not there", args: []string{"--config=/nonexistent/x.toml"}, want: []string{"/nonexistent/x.toml"}},

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"os"
+	"reflect"
 	"sort"
 	"strings"
 
@@ -78,11 +79,13 @@ func (s *Source) fromEnvironment(flag string) (any, error) {
 // of the chosen command.
 func (s *Source) load(ctx *kong.Context, parent *kong.Path) error {
 	var known []string
+	lists := map[string]bool{}
 	for _, flag := range parent.Flags {
 		if flag.Name == "help" {
 			continue
 		}
 		known = append(known, flag.Name)
+		lists[flag.Name] = flag.Target.Kind() == reflect.Slice
 		if flag.Name == "config" {
 			s.path = s.environ[envName("config")]
 			if path, _ := ctx.FlagValue(flag).(string); path != "" {
@@ -97,7 +100,7 @@ func (s *Source) load(ctx *kong.Context, parent *kong.Path) error {
 	if err != nil {
 		return fmt.Errorf("reading the configuration file: %w", err)
 	}
-	values, err := parseFile(string(text), known)
+	values, err := parseFile(string(text), known, lists)
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.path, err)
 	}
@@ -106,8 +109,8 @@ func (s *Source) load(ctx *kong.Context, parent *kong.Path) error {
 }
 
 // parseFile reads a TOML file of flat keys: the flag names without dashes in
-// front. Values become the text that the command line would have had.
-func parseFile(text string, known []string) (map[string]any, error) {
+// front. Values become the text that the command line would have had. Those of lists may be arrays.
+func parseFile(text string, known []string, lists map[string]bool) (map[string]any, error) {
 	var raw map[string]any
 	if _, err := toml.Decode(text, &raw); err != nil {
 		return nil, err
@@ -127,11 +130,36 @@ func parseFile(text string, known []string) (map[string]any, error) {
 			// Text, because kong scans numbers by the type of the field and ours
 			// may be sizes.
 			values[key] = fmt.Sprint(value)
+		case []any:
+			if !lists[key] {
+				return nil, fmt.Errorf("%s: it takes one value, not a list", key)
+			}
+			list, err := joined(value)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", key, err)
+			}
+			values[key] = list
 		default:
-			return nil, fmt.Errorf("%s: a value must be a string, a whole number or a boolean", key)
+			return nil, fmt.Errorf("%s: a value must be a string, a whole number, a boolean or, where there can be more than one, a list of strings", key)
 		}
 	}
 	return values, nil
+}
+
+// joined is a list as the command line has it.
+func joined(list []any) (string, error) {
+	words := make([]string, len(list))
+	for i, value := range list {
+		word, ok := value.(string)
+		if !ok {
+			return "", fmt.Errorf("a list must be one of strings")
+		}
+		if strings.Contains(word, ",") {
+			return "", fmt.Errorf("%q: there is a comma within one string of a list", word)
+		}
+		words[i] = word
+	}
+	return strings.Join(words, ","), nil
 }
 
 func sortedKeys[V any](m map[string]V) []string {
