@@ -180,9 +180,18 @@ func (f UsersFile) read(mayMake bool) (*usersFile, string, error) {
 // table is. Comments and blank lines behind a table belong to what follows.
 func editTable(text, name string, edit func(table []string) []string) string {
 	var out, table, trailing []string
-	inside := false // in the table, or in one below it
+	inside, last := false, false // in the table, or in one below it; at the end of the text
 	flush := func() {
-		out = append(append(out, edit(table)...), trailing...)
+		edited := edit(table)
+		if len(edited) == 0 { // of the blank lines around it one remains, and none at the end
+			if endsBlank(out) {
+				trailing = withoutBlank(trailing)
+			}
+			for len(trailing) == 0 && last && endsBlank(out) && len(out) > 0 {
+				out = out[:len(out)-1]
+			}
+		}
+		out = append(append(out, edited...), trailing...)
 		table, trailing = nil, nil
 	}
 	for line := range strings.Lines(text) {
@@ -206,10 +215,23 @@ func editTable(text, name string, edit func(table []string) []string) string {
 			trailing = nil
 		}
 	}
-	if inside {
+	if last = true; inside {
 		flush()
 	}
 	return strings.Join(out, "")
+}
+
+// endsBlank reports whether lines end with a blank one, or there are none.
+func endsBlank(lines []string) bool {
+	return len(lines) == 0 || strings.TrimSpace(lines[len(lines)-1]) == ""
+}
+
+// withoutBlank leaves out the blank lines at the beginning.
+func withoutBlank(lines []string) []string {
+	for len(lines) > 0 && strings.TrimSpace(lines[0]) == "" {
+		lines = lines[1:]
+	}
+	return lines
 }
 
 // headerOf gives the name of the table that the line begins, nil if it begins none.

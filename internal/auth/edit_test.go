@@ -44,6 +44,40 @@ func mayLogIn(t *testing.T, path UsersFile, name, password string) bool {
 	return err == nil
 }
 
+func TestARemovedUserLeavesNoBlankLinesBehind(t *testing.T) {
+	path := UsersFile(filepath.Join(t.TempDir(), "users"))
+	added := []string{""}
+	for _, name := range []string{"a", "b", "c"} {
+		if err := path.Add(name, []byte("x"), scramIterations, nil); err != nil {
+			t.Fatal(err)
+		}
+		added = append(added, contents(t, path))
+	}
+	tables := strings.Split(added[3], "\n\n")
+	for _, step := range []struct{ name, want string }{
+		{"b", tables[0] + "\n\n" + tables[2]}, {"c", added[1]}, {"a", ""},
+	} {
+		if err := path.Remove(step.name); err != nil {
+			t.Fatal(err)
+		}
+		if now := contents(t, path); now != step.want {
+			t.Errorf("without %s it is\n%q, not\n%q", step.name, now, step.want)
+		}
+	}
+	if err := path.Add("a", []byte("x"), scramIterations, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := path.Add("b", []byte("x"), scramIterations, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := path.Remove("a"); err != nil {
+		t.Fatal(err)
+	}
+	if now := contents(t, path); !strings.HasPrefix(now, "[users.b]") {
+		t.Errorf("without the first: %q", now)
+	}
+}
+
 func TestAChangeLeavesEveryOtherLineAsItIs(t *testing.T) {
 	a, b := verifierOf(t, "a-old"), verifierOf(t, "b-old")
 	text := fmt.Sprintf(commented, a, b)
