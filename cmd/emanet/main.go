@@ -47,6 +47,9 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	if len(args) == 1 && args[0] == "--version" { // what most programs take; as a flag it would also be a variable
 		args = []string{"version"}
 	}
+	if len(args) > 0 && args[0] == "help" { // also before the name of a subcommand
+		args = append(args[1:len(args):len(args)], "--help")
+	}
 	parser := newParser(&cli, source, stdout, stderr, func(code int) { exited = code })
 	ctx, err := parser.Parse(args)
 	if exited >= 0 {

@@ -23,6 +23,9 @@ func TestExitCodesTellWhoMustAct(t *testing.T) {
 		says    string // on standard error, or on standard output where want is exitOK
 	}{
 		{name: "help", args: "serve --help", want: exitOK, says: "(default drop-oldest)"},
+		{name: "help as a command", args: "help", want: exitOK, says: "doctor"},
+		{name: "help as a command, for another", args: "help user add", want: exitOK, says: "--password-file"},
+		{name: "help for a command that there is not", args: "help frobnicate", want: exitUsage, says: "frobnicate"},
 		{name: "version", args: "version", want: exitOK, says: "emanet devel"},
 		{name: "version as a flag", args: "--version", want: exitOK, says: "emanet devel"},
 		{name: "no command", want: exitUsage, says: "serve"},
