@@ -57,7 +57,7 @@ func (s *site) handler(guard func(http.Handler) http.Handler) http.Handler {
 	mux.HandleFunc("GET /healthz", s.host.Health.serveHealth)
 	mux.HandleFunc("GET /readyz", s.host.Health.serveReady)
 	mux.Handle("GET /metrics", guard(promhttp.HandlerFor(s.host.Metrics.registry, promhttp.HandlerOpts{})))
-	mux.HandleFunc("GET /mqtt", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET "+webSocketPath, func(w http.ResponseWriter, r *http.Request) {
 		if s.core.mqtt.Load() == nil {
 			http.Error(w, "the broker is starting or stopping", http.StatusServiceUnavailable)
 			return
@@ -69,8 +69,24 @@ func (s *site) handler(guard func(http.Handler) http.Handler) http.Handler {
 		if nc, ok := r.Context().Value(connKey{}).(net.Conn); ok {
 			r.RemoteAddr = nc.RemoteAddr().String()
 		}
+		if r.URL.Path != webSocketPath && transport.WantsWebSocket(r) {
+			s.refuseWebSocketPath(w, r)
+			return
+		}
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// webSocketPath is where MQTT over WebSocket is.
+const webSocketPath = "/mqtt"
+
+// refuseWebSocketPath tells a client, and whoever reads the log, what most clients keep to themselves: other brokers
+// take MQTT at any path.
+func (s *site) refuseWebSocketPath(w http.ResponseWriter, r *http.Request) {
+	why := fmt.Sprintf("the path is %.200q, and MQTT over WebSocket is at %s", r.URL.Path, webSocketPath)
+	s.webSocket.Rejected.Add(1)
+	s.logRefused(r, why)
+	answer(w, http.StatusNotFound, why)
 }
 
 // httpPart is one listener of the site's; the zero Part when it is off.
@@ -146,7 +162,7 @@ func (s *site) samples(emit func(Sample)) {
 	counter("emanet_http_refused_total", "HTTP connections refused because there were --max-connections of them.", s.refused.Load())
 	counter("emanet_http_unprepared_total", "HTTP connections ended because the TLS handshake or the PROXY header failed or came too late.", s.unprepared.Load())
 	counter("emanet_websocket_accepted_total", "WebSocket connections.", s.webSocket.Upgraded.Load())
-	counter("emanet_websocket_refused_total", "WebSocket handshakes refused: the origin, the subprotocol or the form.", s.webSocket.Rejected.Load())
+	counter("emanet_websocket_refused_total", "WebSocket handshakes refused: the path, the origin, the subprotocol or the form.", s.webSocket.Rejected.Load())
 }
 
 // Serve is part of Server.

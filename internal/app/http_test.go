@@ -2,7 +2,9 @@ package app
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -117,6 +119,35 @@ func TestOnlyKnownPathsAndMethodsAreServed(t *testing.T) {
 	}
 	if code, _ := get(t, host, http.MethodPost, "/healthz"); code != http.StatusMethodNotAllowed {
 		t.Errorf("POST /healthz: %d", code)
+	}
+}
+
+func TestAWebSocketAtAnotherPathIsToldTheRightOneAndLoggedOnceASecond(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	s := newSite(config.Serve{}, testHost(&log), new(core))
+	handler := newHTTPServer(s, new(users).guard(config.Serve{}, "127.0.0.1:0")).server.Handler
+	paths := []string{"/", "/ws", "/mqtt/", "/healthz"}
+	for _, path := range paths {
+		r := httptest.NewRequest(http.MethodGet, path+"?secret", nil)
+		r.Header.Set("Upgrade", "websocket")
+		recorder := httptest.NewRecorder()
+		handler.ServeHTTP(recorder, r)
+		want := fmt.Sprintf("the path is %q, and MQTT over WebSocket is at /mqtt\n", path)
+		if recorder.Code != http.StatusNotFound || recorder.Body.String() != want {
+			t.Errorf("%s: %d %q", path, recorder.Code, recorder.Body)
+		}
+	}
+	if n := s.webSocket.Rejected.Load(); n != uint64(len(paths)) {
+		t.Errorf("%d counted", n)
+	}
+	first, rest, _ := strings.Cut(log.String(), "\n")
+	if !strings.Contains(first, "WebSocket refused") || !strings.Contains(first, `the path is \"/\", and MQTT over WebSocket is at /mqtt`) ||
+		strings.Contains(first, "secret") {
+		t.Errorf("the log says %q", first)
+	}
+	if lines := strings.Count(rest, "\n"); lines > 1 { // one more if the second changed meanwhile
+		t.Errorf("and %d lines more:\n%s", lines, rest)
 	}
 }
 

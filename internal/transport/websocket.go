@@ -74,9 +74,14 @@ func (w *WebSocket) refuse(r *http.Request, why string) {
 	}
 }
 
+// WantsWebSocket reports whether a request asks to become a WebSocket.
+func WantsWebSocket(r *http.Request) bool {
+	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
+}
+
 // check gives the status and the reason of a request that is refused, else 0.
 func (w *WebSocket) check(r *http.Request) (int, string) {
-	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+	if !WantsWebSocket(r) {
 		return http.StatusUpgradeRequired, "this is for MQTT over WebSocket"
 	}
 	if !offers(r.Header.Values("Sec-WebSocket-Protocol")) { // [MQTT-6.0.0-3]
