@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -168,7 +169,26 @@ func unpack(t *testing.T, dist, target string) string {
 			t.Errorf("%s in the archive: %v, or it does not say %q", file, err, says)
 		}
 	}
+	leadSomewhere(t, dir)
 	return dir
+}
+
+// leadSomewhere follows every link of README.md to a file of ours.
+func leadSomewhere(t *testing.T, dir string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := regexp.MustCompile(`\]\(([^)#:]+)[^):]*\)`).FindAllStringSubmatch(string(text), -1)
+	if len(links) == 0 {
+		t.Error("README.md links to nothing")
+	}
+	for _, link := range links {
+		if _, err := os.Stat(filepath.Join(dir, link[1])); err != nil {
+			t.Errorf("README.md of the archive links to %s: %v", link[1], err)
+		}
+	}
 }
 
 // checkSums compares SHA256SUMS with the files beside it, and gives its text.
