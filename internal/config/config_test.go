@@ -120,6 +120,27 @@ func TestAListInTheFileIsAnArrayOrAStringWithCommas(t *testing.T) {
 	}
 }
 
+func TestAListInTheFileThatCannotBeOneIsRefused(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string][]string{
+		`mqtt-overflow = ["drop-oldest"]`:                      {"mqtt-overflow", "one value, not a list"},
+		`proxy-listeners = [1883]`:                             {"proxy-listeners", "strings"},
+		`ws-origins = ["https://a.example,https://b.example"]`: {"ws-origins", "comma"},
+		`ws-origins = ["https://a.example", "b"]`:              {"--ws-origins", `"b" is not an origin`, "set by"},
+	} {
+		_, err := parse(nil, "--config", writeFile(t, file))
+		if err == nil {
+			t.Errorf("%s is accepted", file)
+			continue
+		}
+		for _, says := range want {
+			if !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %q does not say %q", file, err, says)
+			}
+		}
+	}
+}
+
 func TestBadInputIsRefusedNamingWhatToChange(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -134,10 +155,6 @@ func TestBadInputIsRefusedNamingWhatToChange(t *testing.T) {
 			want: []string{"emanet.toml", "unknown key mqtt-max-queue", "mqtt-max-queued"}},
 		{name: "a TOML table", file: "[mqtt]\nmax-queued = 1", want: []string{"mqtt", "must be a string"}},
 		{name: "an unknown TOML table", file: "[mqt]\nmax-queued = 1", want: []string{"unknown key mqt", "nearest known one is mqtt"}},
-		{name: "a list for one value", file: `mqtt-overflow = ["drop-oldest"]`, want: []string{"mqtt-overflow", "one value, not a list"}},
-		{name: "a list of numbers", file: `proxy-listeners = [1883]`, want: []string{"proxy-listeners", "strings"}},
-		{name: "a list in a list", file: `ws-origins = ["https://a.example,https://b.example"]`, want: []string{"ws-origins", "comma"}},
-		{name: "a list with a bad word", file: `ws-origins = ["https://a.example", "b"]`, want: []string{"--ws-origins", `"b" is not an origin`, "set by"}},
 		{name: "broken TOML", file: "mqtt = ", want: []string{"emanet.toml"}},
 		{name: "a file that names another", file: `config = "x"`, want: []string{"config", "another"}},
 		{name: "a file that is not there", args: []string{"--config=/nonexistent/x.toml"}, want: []string{"/nonexistent/x.toml"}},
