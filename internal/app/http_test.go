@@ -122,7 +122,7 @@ func TestOnlyKnownPathsAndMethodsAreServed(t *testing.T) {
 	}
 }
 
-func TestAWebSocketAtAnotherPathIsToldTheRightOneAndLoggedOnceASecond(t *testing.T) {
+func TestAWebSocketAtAnotherPathIsToldTheRightOneAndLogged(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	s := newSite(config.Serve{}, testHost(&log), new(core))
@@ -141,13 +141,10 @@ func TestAWebSocketAtAnotherPathIsToldTheRightOneAndLoggedOnceASecond(t *testing
 	if n := s.webSocket.Rejected.Load(); n != uint64(len(paths)) {
 		t.Errorf("%d counted", n)
 	}
-	first, rest, _ := strings.Cut(log.String(), "\n")
+	first, _, _ := strings.Cut(log.String(), "\n")
 	if !strings.Contains(first, "WebSocket refused") || !strings.Contains(first, `the path is \"/\", and MQTT over WebSocket is at /mqtt`) ||
 		strings.Contains(first, "secret") {
 		t.Errorf("the log says %q", first)
-	}
-	if lines := strings.Count(rest, "\n"); lines > 1 { // one more if the second changed meanwhile
-		t.Errorf("and %d lines more:\n%s", lines, rest)
 	}
 }
 
