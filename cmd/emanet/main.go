@@ -63,7 +63,10 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintf(stderr, "emanet: %v\n", source.Explain(err))
+	var logged app.LoggedError
+	if !errors.As(err, &logged) {
+		fmt.Fprintf(stderr, "emanet: %v\n", source.Explain(err))
+	}
 	var usage app.UsageError
 	if errors.As(err, &usage) {
 		return exitUsage

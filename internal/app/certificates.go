@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"time"
 
 	"emanet/internal/config"
@@ -42,7 +41,7 @@ func certificatesPart(cfg config.Serve, host *Host, c *certificates) Part {
 		Start: func(context.Context) error {
 			var err error
 			if c.loaded, err = transport.LoadCertificates(certificateFiles(cfg.TLS)); err != nil {
-				return fmt.Errorf("--tls-cert: %w", err)
+				return badFile(err, map[string]string{cfg.TLS.ClientCA: "tls-client-ca", cfg.TLS.Key: "tls-key", cfg.TLS.Cert: "tls-cert"})
 			}
 			c.lookAtExpiry(host)
 			host.Metrics.Add(c.samples)

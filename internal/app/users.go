@@ -40,7 +40,7 @@ func usersPart(cfg config.Serve, host *Host, u *users) Part {
 		Start: func(context.Context) error {
 			var err error
 			if u.Users, err = auth.Open(userFiles(cfg)); err != nil {
-				return err
+				return badFile(err, map[string]string{cfg.ACL: "acl", cfg.MosquittoPasswords: "mosquitto-passwords", cfg.Users: "users"})
 			}
 			u.log(host)
 			host.OnReload("users", func() error { return u.reload(host) })

@@ -48,7 +48,7 @@ var sees = []struct {
 		imports: []string{"internal/auth", "internal/broker", "internal/config", "internal/disk", "internal/doctor", "internal/journal", "internal/mailbox",
 			"internal/mqttserver", "internal/store", "internal/store/local", "internal/systemd", "internal/transport"},
 		inTests: []string{"internal/transport/certtest"}},
-	{pkg: "cmd/emanet", imports: []string{"internal/app", "internal/auth", "internal/config"}},
+	{pkg: "cmd/emanet", imports: []string{"internal/app", "internal/auth", "internal/config"}, inTests: []string{"internal/transport/certtest"}},
 }
 
 // engineInTests lets the tests of what stands on the store run it on the real

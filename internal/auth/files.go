@@ -142,11 +142,11 @@ func (r *reader) readAll(files *Files) error {
 			err = f.parse(text)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", f.path, err)
+			return &disk.FileError{Name: f.path, Err: err}
 		}
 	}
 	if files.Users == "" && files.Passwords == "" && !files.Certificates && r.inUse != "" {
-		return fmt.Errorf("%s: it has rules for the user %q, and nothing says how to know who that is: add --users, --mosquitto-passwords or --tls-user", files.ACL, r.inUse)
+		return &disk.FileError{Name: files.ACL, Err: fmt.Errorf("it has rules for the user %q, and nothing says how to know who that is: add --users, --mosquitto-passwords or --tls-user", r.inUse)}
 	}
 	r.roster.nobodys.order()
 	r.roster.patterns.order()

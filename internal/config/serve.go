@@ -122,10 +122,13 @@ type LogLevel slog.Level
 
 // UnmarshalText reads a level by its name, in small letters or capitals.
 func (l *LogLevel) UnmarshalText(text []byte) error {
-	if (*slog.Level)(l).UnmarshalText(text) != nil {
-		return fmt.Errorf("%q is none of debug, info, warn and error", text)
+	for _, level := range []LogLevel{LogLevel(slog.LevelDebug), LogLevel(slog.LevelInfo), LogLevel(slog.LevelWarn), LogLevel(slog.LevelError)} {
+		if strings.EqualFold(string(text), level.String()) {
+			*l = level
+			return nil
+		}
 	}
-	return nil
+	return fmt.Errorf("%q is none of debug, info, warn and error", text)
 }
 
 // Level implements slog.Leveler.

@@ -72,6 +72,18 @@ func LockFile(name string, patience time.Duration) (io.Closer, error) {
 // ErrNotRegular is what CheckRegular answers.
 var ErrNotRegular = errors.New("it is not a regular file, and has to be one: it is read again when it changes, and a pipe would be waited for")
 
+// FileError is an error of a file that a person has named, or of what is in it.
+type FileError struct {
+	Name string
+	Err  error // does not name the file
+}
+
+// Error names the file.
+func (e *FileError) Error() string { return e.Name + ": " + e.Err.Error() }
+
+// Unwrap gives Err.
+func (e *FileError) Unwrap() error { return e.Err }
+
 // CheckRegular says whether the file of that name can be opened and read without waiting for anybody.
 func CheckRegular(name string) error {
 	st, err := os.Stat(name)

@@ -3,6 +3,7 @@ package transport
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"os"
@@ -90,17 +91,9 @@ func (c *Certificates) Config() *tls.Config { return c.now.Load().config }
 func (c *Certificates) Leaf() *x509.Certificate { return c.now.Load().leaf }
 
 func (c *Certificates) load() (*loaded, error) {
-	for _, name := range []string{c.files.Cert, c.files.Key, c.files.ClientCA} {
-		if name == "" {
-			continue
-		}
-		if err := disk.CheckRegular(name); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	pair, err := tls.LoadX509KeyPair(c.files.Cert, c.files.Key)
+	pair, err := loadPair(c.files.Cert, c.files.Key)
 	if err != nil {
-		return nil, fmt.Errorf("%s with %s: %w", c.files.Cert, c.files.Key, err)
+		return nil, err
 	}
 	config := &tls.Config{
 		Certificates: []tls.Certificate{pair},
@@ -117,16 +110,65 @@ func (c *Certificates) load() (*loaded, error) {
 		},
 	}
 	if c.files.ClientCA != "" {
-		pem, err := os.ReadFile(c.files.ClientCA)
+		text, err := read(c.files.ClientCA)
 		if err != nil {
 			return nil, err
 		}
 		config.ClientCAs = x509.NewCertPool()
-		if !config.ClientCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s: holds no certificate", c.files.ClientCA)
+		if !config.ClientCAs.AppendCertsFromPEM(text) {
+			return nil, &disk.FileError{Name: c.files.ClientCA, Err: errNoCertificate}
 		}
 	}
 	return &loaded{config, pair.Leaf}, nil
+}
+
+// loadPair reads a certificate and its key. An error is the key's only where the certificate is in order.
+func loadPair(cert, key string) (tls.Certificate, error) {
+	certText, err := read(cert)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	if err := checkCertificate(certText); err != nil {
+		return tls.Certificate{}, &disk.FileError{Name: cert, Err: err}
+	}
+	keyText, err := read(key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	pair, err := tls.X509KeyPair(certText, keyText)
+	if err != nil {
+		return tls.Certificate{}, &disk.FileError{Name: key, Err: fmt.Errorf("with %s: %w", cert, err)}
+	}
+	return pair, nil
+}
+
+// read reads a file that can be read without waiting for anybody.
+func read(name string) ([]byte, error) {
+	err := disk.CheckRegular(name)
+	if err != nil {
+		return nil, &disk.FileError{Name: name, Err: err}
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, &disk.FileError{Name: name, Err: errors.Unwrap(err)} // the name is known
+	}
+	return text, nil
+}
+
+var errNoCertificate = errors.New("holds no certificate")
+
+// checkCertificate looks at the first certificate, which is the one that the key belongs to.
+func checkCertificate(text []byte) error {
+	for {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			return errNoCertificate
+		}
+		if block.Type == "CERTIFICATE" {
+			_, err := x509.ParseCertificate(block.Bytes)
+			return err
+		}
+	}
 }
 
 // look marks the files; what cannot be read has the zero mark.
