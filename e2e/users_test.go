@@ -160,12 +160,14 @@ func TestWhatAMemberMayNotReadAnyMoreGoesToOneThatMay(t *testing.T) {
 func TestABrokenFileRefusesTheStartAndIsNamed(t *testing.T) {
 	OnlyEmanet(t)
 	t.Parallel()
-	acl := filepath.Join(t.TempDir(), "acl")
-	if err := os.WriteFile(acl, []byte("# rules\ntopic a\nuser bob\n  topics b\n"), 0o600); err != nil {
-		t.Fatal(err)
+	acl, passwords := filepath.Join(t.TempDir(), "acl"), filepath.Join(t.TempDir(), "passwords")
+	for path, text := range map[string]string{acl: "# rules\ntopic a\nuser bob\n  topics b\n", passwords: ""} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	code, _, said := Emanet(t, "", "serve", "--data", t.TempDir(), "--mqtt", "127.0.0.1:0", "--http", "off", "--acl", acl, "--mosquitto-passwords", "/dev/null")
-	if code == 0 || !strings.Contains(said, acl+": line 4: ") {
+	code, _, said := Emanet(t, "", "serve", "--data", t.TempDir(), "--mqtt", "127.0.0.1:0", "--http", "off", "--acl", acl, "--mosquitto-passwords", passwords)
+	if code != 2 || !strings.Contains(said, acl+": line 4: ") {
 		t.Errorf("exit code %d, saying %s", code, said)
 	}
 }
