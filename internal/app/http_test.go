@@ -201,6 +201,12 @@ func TestMoreHTTPConnectionsThanTheLimitAreClosed(t *testing.T) {
 	if n := s.refused.Load(); n != 1 {
 		t.Errorf("%d counted", n)
 	}
+	// The client sees its connection end before the server has counted that.
+	for began := time.Now(); s.open.Load() != 2; runtime.Gosched() {
+		if time.Since(began) > 10*time.Second {
+			t.Fatalf("%d are open", s.open.Load())
+		}
+	}
 	cfg.MaxConnections = 3
 	for _, apply := range host.reloads.configurations {
 		apply(cfg)
