@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eclipse/paho.golang/packets"
 	v5 "github.com/eclipse/paho.golang/paho"
 	v3 "github.com/eclipse/paho.mqtt.golang"
 )
@@ -66,7 +67,7 @@ func PahoGolang(t testing.TB, addr string, connect *v5.Connect, got chan<- *v5.P
 		t.Fatal(err)
 	}
 	c := v5.NewClient(v5.ClientConfig{
-		Conn: conn,
+		Conn: packets.NewThreadSafeConn(conn), // it writes a packet in pieces and a ping between them, where no writev keeps them together
 		OnPublishReceived: []func(v5.PublishReceived) (bool, error){func(p v5.PublishReceived) (bool, error) {
 			if got != nil {
 				got <- p.Packet
