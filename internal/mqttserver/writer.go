@@ -1,6 +1,8 @@
 package mqttserver
 
 import (
+	"runtime"
+
 	"emanet/internal/mqttwire"
 	"emanet/internal/store"
 )
@@ -20,6 +22,11 @@ func (o *output) write() {
 		}
 		if o.rest() {
 			return
+		}
+		if c := o.conn.client; c != nil && c.Walking() {
+			// A walk over a million retained messages never waits while its client reads. A publish takes several
+			// goroutines' turns, each of which would wait for this one to be preempted.
+			runtime.Gosched()
 		}
 	}
 }
