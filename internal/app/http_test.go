@@ -185,6 +185,7 @@ func status(nc net.Conn) string {
 		return ""
 	}
 	_, _ = io.Copy(io.Discard, answer.Body)
+	_ = answer.Body.Close()
 	return answer.Status
 }
 
